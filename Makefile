@@ -1,0 +1,62 @@
+# Two commands do everything on a fresh Debian machine: `make up` and `make test`.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+PY := .venv/bin/python
+PATHS := monitoring serving tests benchmarks tools
+
+.PHONY: up test check lint test-engine engine bench format lock fit rules schemas clean help
+
+help: ## Show this list.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+up: .venv/.ready ## Bring up the demo fleet: gateway, Prometheus, control loop, replicas, page.
+	@tools/setup.sh packages haproxy prometheus
+	.venv/bin/neuronfleet up examples/demo.yaml
+
+test: .venv/.ready ## Lint, types, contracts and every test but those of the engine.
+	@tools/setup.sh packages haproxy prometheus chromium
+	@$(MAKE) --no-print-directory lint
+	$(PY) -m pytest -m "not engine"
+
+check: .venv/.ready lint ## Lint, types, contracts and the quick tests: under 2 minutes.
+	$(PY) -m pytest -m "not engine and not peer"
+
+lint: .venv/.ready ## ruff, mypy (strict) and the import contracts.
+	.venv/bin/ruff check $(PATHS)
+	.venv/bin/ruff format --check $(PATHS)
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+test-engine: .venv/.ready engine ## The tests that run real vLLM on CPU.
+	@tools/setup.sh packages haproxy prometheus
+	$(PY) -m pytest -m engine tests/engine --timeout 900
+
+engine: .venv/.ready ## Build the engine environment (torch and vLLM, 6.3 GB), once a lock.
+	$(PY) -m neuronfleet.serving.local.engine_env
+
+bench: .venv/.ready ## The measured bars: emulator, gateway, streams. Wants an idle machine.
+	@tools/setup.sh packages haproxy prometheus
+	$(PY) benchmarks/run.py
+
+format: .venv/.ready ## Format, and mend what ruff can.
+	.venv/bin/ruff check --fix $(PATHS)
+	.venv/bin/ruff format $(PATHS)
+
+lock: .venv/.ready ## Resolve both locks anew.
+	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
+	  --extra dev pyproject.toml -o requirements/dev.lock
+	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
+	  --override requirements/engine-overrides.txt requirements/engine.in \
+	  -o serving/neuronfleet/serving/local/engine.lock
+
+fit: .venv/.ready ## Fit the timing models to the product's own evidence.
+	$(PY) tools/refit_timings.py
+
+rules: .venv/.ready ## Write the recording rules.
+	$(PY) tools/build_rules.py
+
+clean: ## Remove the environment and caches of this checkout.
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.venv/.ready: requirements/dev.lock pyproject.toml tools/setup.sh
+	@tools/setup.sh venv
