@@ -1,0 +1,104 @@
+"""A model: its name, where its weights are, and its architecture facts."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from neuronfleet.serving.api import architecture
+from neuronfleet.serving.api.architecture import Architecture
+from neuronfleet.serving.api.fields import Fields
+from neuronfleet.serving.api.problems import SpecError
+
+
+class SourceKind(StrEnum):
+    """Where weights come from."""
+
+    HUGGING_FACE = "huggingFace"
+    S3 = "s3"
+    PVC = "pvc"
+    PATH = "path"
+
+
+_PATTERNS = {
+    SourceKind.HUGGING_FACE: r"[\w.-]+/[\w.-]+",
+    SourceKind.S3: r"s3://[a-z0-9.-]+(/.*)?",
+    SourceKind.PVC: r"[a-z0-9-]+(/.*)?",
+    SourceKind.PATH: r"\S.*",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSource:
+    """Where a replica finds the weights."""
+
+    kind: SourceKind
+    location: str
+    """A hub id, `s3://bucket/prefix`, `claim/path` or a directory."""
+    revision: str | None = None
+    """Commit of a hub repository."""
+    secret: str | None = None
+    """Name of the Secret that holds the token of a gated model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """What a fleet serves."""
+
+    name: str
+    """What clients send as `model`."""
+    source: ModelSource
+    architecture: Architecture | None
+    """None where the config is neither built in nor on disk: memory is then unknown."""
+
+
+def read_model(fields: Fields, base: Path) -> Model:
+    """Parse `spec.model`; a relative config path is taken from `base`."""
+    name = fields.text("name", pattern=r"[\w./-]+")
+    source = _read_source(fields.section("source"))
+    facts = _read_architecture(fields, source, base)
+    fields.close()
+    return Model(name=name, source=source, architecture=facts)
+
+
+def _read_source(fields: Fields) -> ModelSource:
+    given = [kind for kind in SourceKind if kind in fields]
+    kinds = ", ".join(SourceKind)
+    if len(given) != 1:
+        found = ", ".join(given) or "nothing"
+        fields.problems_at(found, f"must have exactly one of {kinds}")
+    kind = given[0] if given else SourceKind.PATH
+    location = ""
+    for one in SourceKind:
+        text = fields.text(one, "", pattern=_PATTERNS[one])
+        location = text if one is kind else location
+    source = ModelSource(
+        kind=kind,
+        location=location,
+        revision=fields.optional("revision"),
+        secret=fields.optional("secret"),
+    )
+    fields.close()
+    return source
+
+
+def _read_architecture(fields: Fields, source: ModelSource, base: Path) -> Architecture | None:
+    """Built in by name, from a config.json, or recognised by the source's hub id."""
+    name = fields.optional("architecture")
+    config = fields.optional("config")
+    if name and config:
+        fields.problem("config", config, "must not be given beside architecture")
+    try:
+        if config:
+            return architecture.from_file(base / config, source.location)
+        if name:
+            return architecture.built_in(name)
+        if source.location in architecture.known_models().values():
+            return architecture.built_in(source.location)
+    except SpecError as wrong:
+        field = "config" if config else "architecture"
+        fields.problem(field, config or name, str(wrong).split(": ", 1)[-1])
+        return None
+    local = base / source.location / "config.json"
+    if source.kind is SourceKind.PATH and local.is_file():
+        return architecture.from_file(local, source.location)
+    return None
