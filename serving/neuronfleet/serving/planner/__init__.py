@@ -1,0 +1,1 @@
+"""From a declared load to replicas and dollars: ceilings, staffing, decisions, verdicts."""
