@@ -75,9 +75,8 @@ def test_the_newest_price_wins_over_an_older_one() -> None:
 
 def test_price_catalogs_are_dated_and_never_overwritten() -> None:
     folder = resources.files(prices.__package__ or "").joinpath("prices")
-    sums = dict(
-        reversed(line.split()) for line in folder.joinpath("SHA256SUMS").read_text().splitlines()
-    )
+    lines = folder.joinpath("SHA256SUMS").read_text().splitlines()
+    sums = {name: digest for digest, name in (line.split() for line in lines)}
     files = {f.name: f.read_bytes() for f in folder.iterdir() if f.name.endswith(".json")}
 
     assert {name: hashlib.sha256(data).hexdigest() for name, data in files.items()} == sums

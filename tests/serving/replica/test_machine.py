@@ -135,7 +135,9 @@ def test_steps_taken_together_end_as_steps_taken_one_by_one(
     together = replay.open_loop(TIMING, slots=slots, arrivals=ordered)
 
     one = machine(slots)
-    waiting, queue, singly, now = list(ordered), [], [], 0.0
+    waiting, now = list(ordered), 0.0
+    queue: list[replay.Arrival] = []
+    singly: list[tuple[float | None, float | None]] = []
     keys = map(str, itertools.count())
     while waiting or queue or one.held:
         ends = one.next_ms()

@@ -1,0 +1,1 @@
+"""The neuronfleet command: the one place that sees every area."""

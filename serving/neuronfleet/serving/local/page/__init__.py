@@ -1,0 +1,1 @@
+"""The web page of the fleets that run on this machine."""

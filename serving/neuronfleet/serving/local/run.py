@@ -1,0 +1,316 @@
+"""Bring a fleet up on this machine, keep it running, and take every part of it down again."""
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from neuronfleet.serving.api.fleet import Manifest, ServingFleet
+from neuronfleet.serving.api.prices import PriceCatalog
+from neuronfleet.serving.gateway.process import GatewayProcess
+from neuronfleet.serving.gateway.settings import GatewayFleet, GatewaySettings
+from neuronfleet.serving.local import record
+from neuronfleet.serving.local.breaker import break_one
+from neuronfleet.serving.local.children import free_port, free_port_from
+from neuronfleet.serving.local.clock import FleetClock
+from neuronfleet.serving.local.engines import Engine
+from neuronfleet.serving.local.errors import LocalError
+from neuronfleet.serving.local.fleet import Event, RunningFleet
+from neuronfleet.serving.local.ledger import Ledger
+from neuronfleet.serving.local.loop import TICK_S, ControlLoop
+from neuronfleet.serving.local.observe import Observer
+from neuronfleet.serving.local.page.server import start_page
+from neuronfleet.serving.local.prober import Prober
+from neuronfleet.serving.local.prometheus import Prometheus, Target
+from neuronfleet.serving.local.roster import Roster
+from neuronfleet.serving.local.scenario import Load, LocalRun, ScheduledFault
+from neuronfleet.serving.local.snapshot import About, Recorder
+from neuronfleet.serving.local.staff import price_of, staffing_spec
+from neuronfleet.serving.local.traffic import Assignment, ClientFactory
+from neuronfleet.serving.planner.observation import Phase
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """Everything a run needs from outside."""
+
+    manifest: Manifest
+    run: LocalRun
+    engine: Engine
+    prices: PriceCatalog
+    rules: str
+    """Recording rules for Prometheus."""
+    client: ClientFactory
+    port: int = 8000
+    page: bool = True
+    page_port: int = 8080
+    keys_file: Path | None = None
+    record_path: Path | None = None
+    say: Say = print
+
+
+class LocalFleet:
+    """One run. `async with` brings it up; leaving takes every child down within seconds."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.stopping = asyncio.Event()
+        self.page_url: str | None = None
+        self.fleets: list[RunningFleet] = []
+        self._stack = AsyncExitStack()
+        self._started = datetime.now(UTC)
+
+    async def __aenter__(self) -> "LocalFleet":
+        try:
+            await self._bring_up()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def _bring_up(self) -> None:
+        setup, enter = self.setup, self._stack
+        await setup.engine.prepare()
+        directory = Path(enter.enter_context(tempfile.TemporaryDirectory(prefix="nf-")))
+        self.session = await enter.enter_async_context(
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+        )
+        gateway_settings = self._gateway_settings()
+        self.endpoint = f"http://127.0.0.1:{gateway_settings.port}/v1"
+        self.gateway = await enter.enter_async_context(
+            GatewayProcess(gateway_settings, directory / "gateway")
+        )
+        self.prometheus = Prometheus(
+            directory / "prometheus", gateway_settings.metrics_port, setup.rules
+        )
+        await self.prometheus.start()
+        if self.prometheus.child is not None:
+            enter.push_async_callback(self.prometheus.child.stop)
+        # The fleet's time begins here: what took long before it is no part of the run.
+        specs = [
+            await asyncio.to_thread(staffing_spec, fleet, setup.engine, setup.prices)
+            for fleet in setup.manifest.fleets
+        ]
+        self.clock = FleetClock(setup.run.time_scale)
+        self._started = datetime.now(UTC)
+        self.fleets = [
+            self._running(fleet, spec, directory)
+            for fleet, spec in zip(setup.manifest.fleets, specs, strict=True)
+        ]
+        enter.push_async_callback(self._stop_replicas)
+        self._wire(gateway_settings)
+        if setup.page:
+            page = await start_page(self.recorder.document, setup.page_port)
+            enter.push_async_callback(page.close)
+            self.page_url = page.url
+            if page.port != setup.page_port:
+                setup.say(f"port {setup.page_port} is taken; the page is on {page.port}")
+        for fleet in self.fleets:
+            self._start_first(fleet)
+
+    def _gateway_settings(self) -> GatewaySettings:
+        setup = self.setup
+        port = free_port_from(setup.port)
+        if port != setup.port:
+            setup.say(f"port {setup.port} is taken; the endpoint is on {port}")
+        scale = setup.run.time_scale
+        return GatewaySettings(
+            fleets=tuple(
+                GatewayFleet(
+                    name=fleet.name,
+                    models=(fleet.model.name,),
+                    queue_seconds=max(0.001, fleet.queue_s / scale),
+                )
+                for fleet in setup.manifest.fleets
+            ),
+            port=port,
+            canary_port=free_port(),
+            metrics_port=free_port(),
+            keys_file=setup.keys_file,
+        )
+
+    def _running(self, fleet: ServingFleet, staffing: Any, directory: Path) -> RunningFleet:
+        prices = {
+            variant.name: price_of(variant, fleet, self.setup.prices) for variant in fleet.variants
+        }
+
+        def note(text: str, reason: str) -> None:
+            running.events.append(
+                Event(at_s=self.clock.now(), kind="replica", text=text, reason=reason)
+            )
+            if " failed" in text:
+                running.failures += 1
+
+        roster = Roster(
+            fleet,
+            self.setup.engine,
+            clock=self.clock,
+            session=self.session,
+            gateway=self.gateway.runtime,
+            directory=directory,
+            note=note,
+        )
+        running = RunningFleet(
+            spec=fleet, staffing=staffing, roster=roster, ledger=Ledger(prices), prices=prices
+        )
+        return running
+
+    def _wire(self, gateway_settings: GatewaySettings) -> None:
+        setup = self.setup
+        self.observer = Observer(
+            clock=self.clock,
+            session=self.session,
+            prometheus=self.prometheus,
+            gateway=self.gateway.runtime,
+        )
+        self.loop = ControlLoop(
+            self.fleets,
+            observer=self.observer,
+            gateway=self.gateway.runtime,
+            clock=self.clock,
+            budget=setup.manifest.budget,
+        )
+        about = About(
+            name=setup.run.name,
+            engine=setup.engine.name,
+            time_scale=setup.run.time_scale,
+            duration_s=setup.run.duration_s,
+            endpoint=self.endpoint,
+            budget=setup.manifest.budget,
+        )
+        self.recorder = Recorder(about, self.fleets, clock=self.clock, observer=self.observer)
+        self.prober = Prober(
+            setup.engine,
+            clock=self.clock,
+            session=self.session,
+            canary_port=gateway_settings.canary_port,
+        )
+
+    def _start_first(self, fleet: RunningFleet) -> None:
+        count = self.setup.run.start_replicas or fleet.spec.bounds.min_replicas
+        for _ in range(min(count, fleet.spec.bounds.max_replicas)):
+            fleet.roster.start(fleet.spec.variants[0])
+
+    async def _stop_replicas(self) -> None:
+        await asyncio.gather(*(fleet.roster.stop() for fleet in self.fleets))
+
+    def _named(self, name: str) -> RunningFleet:
+        return next(fleet for fleet in self.fleets if fleet.spec.name == name)
+
+    async def serve(self) -> dict[str, Any]:
+        """Run until the duration is over or `stopping` is set; the run's record."""
+        jobs: list[Coroutine[Any, Any, None]] = [
+            self._every(TICK_S, self._tick),
+            self._every(1.0, self._scrape_replicas),
+            *(self._probe(fleet) for fleet in self.fleets),
+            *(self._break(fault) for fault in self.setup.run.faults),
+            *(self._traffic(self._named(load.fleet), load) for load in self.setup.run.loads),
+        ]
+        tasks = [asyncio.create_task(job) for job in jobs]
+        done_early = await self._until_over(tasks)
+        elapsed = self.clock.now()
+        for fleet in self.fleets:
+            if fleet.client is not None:
+                await fleet.client.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if done_early is not None:
+            raise done_early
+        self.recorder.tick()
+        self.recorder.finished = True
+        return record.build(
+            self.recorder.about, self.fleets, started=self._started, elapsed_s=elapsed
+        )
+
+    async def _until_over(self, tasks: Sequence[asyncio.Task[None]]) -> BaseException | None:
+        """Wait for the end; the error of a job that ended with one."""
+        over = asyncio.create_task(self.stopping.wait())
+        duration = self.setup.run.duration_s
+        left = None if duration is None else (duration - self.clock.now()) / self.clock.scale
+        waiting = {over, *tasks}
+        deadline = None if left is None else asyncio.get_running_loop().time() + left
+        try:
+            while not over.done():
+                rest = None
+                if deadline is not None:
+                    rest = deadline - asyncio.get_running_loop().time()
+                    if rest <= 0:
+                        return None
+                done, waiting = await asyncio.wait(
+                    waiting, timeout=rest, return_when=asyncio.FIRST_COMPLETED
+                )
+                for task in done - {over}:
+                    if task.exception() is not None:
+                        return task.exception()
+            return None
+        finally:
+            over.cancel()
+
+    async def _every(self, seconds: float, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            await job()
+            await asyncio.sleep(seconds)
+
+    async def _tick(self) -> None:
+        if self.gateway.pid is None:
+            raise LocalError("the gateway ended: see whether something killed haproxy")
+        await self.loop.tick()
+        self.recorder.tick()
+
+    async def _scrape_replicas(self) -> None:
+        """Keep Prometheus' list of replicas what it should be."""
+        if not any(fleet.roster.changed.is_set() for fleet in self.fleets):
+            return
+        targets = []
+        for fleet in self.fleets:
+            fleet.roster.changed.clear()
+            targets += [
+                Target(
+                    port=one.port,
+                    fleet=fleet.spec.name,
+                    variant=one.variant.name,
+                    replica=one.name,
+                )
+                for one in fleet.roster.replicas.values()
+                if one.phase in (Phase.SERVING, Phase.DRAINING)
+            ]
+        self.prometheus.set_targets(targets)
+
+    async def _probe(self, fleet: RunningFleet) -> None:
+        while True:
+            await self.clock.sleep(self.setup.run.canary_every_s)
+            await self.prober.round(fleet)
+
+    async def _break(self, fault: ScheduledFault) -> None:
+        await self.clock.sleep(max(0.0, fault.at_s - self.clock.now()))
+        await break_one(fault, self._named(fault.fleet), clock=self.clock, session=self.session)
+
+    async def _traffic(self, fleet: RunningFleet, load: Load) -> None:
+        # No replica yet: what comes now is refused with what is left of the boot. A newcomer's
+        # first minute would be refusals alone, so the generator waits for the first replica,
+        # unless there is to be none before the first request.
+        while fleet.slots == 0 and fleet.spec.bounds.min_replicas > 0:  # noqa: ASYNC110 - a fact
+            await asyncio.sleep(0.1)
+        duration = self.setup.run.duration_s
+        fleet.client = self.setup.client(
+            Assignment(
+                endpoint=self.endpoint,
+                fleet=fleet.spec,
+                load=load,
+                run=self.setup.run,
+                until_s=None if duration is None else duration - self.clock.now(),
+            )
+        )
+        await fleet.client.run()

@@ -1,0 +1,1 @@
+"""Fleets in virtual time, and the loads that are put on them."""
