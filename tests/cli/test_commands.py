@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import schema
+from tests import schema
 from typer.testing import CliRunner
 
 from neuronfleet.cli.main import app

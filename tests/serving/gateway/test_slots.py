@@ -33,6 +33,23 @@ async def test_no_replica_is_ever_above_its_ceiling_at_overload(rig: StartRig) -
     assert (fleet.requests, fleet.refused, fleet.queued, fleet.in_flight) == (60, 0, 0, 0)
 
 
+async def test_a_replica_that_joins_a_long_queue_is_not_filled_twice(rig: StartRig) -> None:
+    gateway = await rig()
+    replicas = [await gateway.add("llama", "r1", 4)]
+    asked = [asyncio.create_task(gateway.ask({"model": "m1", "n": 8})) for _ in range(40)]
+    await gateway.until_queued("llama", 36)
+
+    replicas += await asyncio.gather(*(gateway.add("llama", f"r{i}", 4) for i in (2, 3)))
+    # What arrives after that finds a queue, and replicas that are full already.
+    for _ in range(40):
+        asked.append(asyncio.create_task(gateway.ask({"model": "m1", "n": 2})))
+        await asyncio.sleep(0.005)
+    answers = await asyncio.gather(*asked)
+
+    assert {a.status for a in answers} == {200}
+    assert [replica.most for replica in replicas] == [4, 4, 4]
+
+
 async def test_canaries_share_the_ceiling_with_public_requests(rig: StartRig) -> None:
     gateway = await rig()
     replica = await gateway.add("llama", "r1", 2)

@@ -52,7 +52,12 @@ class GatewayRuntime:
             f"add server {server} {address} maxconn {ceiling} {check}", "New server registered."
         )
         await self._act(f"enable health {server}")
+        # Not from maintenance to ready: HAProxy 2.6 then hands the new server its fill of the queue
+        # without counting it, so that what arrives next fills it once more. Leaving drain hands
+        # it nothing, and setting maxconn does so and counts.
+        await self._act(f"set server {server} state drain")
         await self._act(f"set server {server} state ready")
+        await self._act(f"set maxconn server {server} {ceiling}")
         await self._act(f"add map {REPLICAS_MAP} {server} {fleet}")
 
     async def drain_replica(self, fleet: str, replica: str) -> None:

@@ -188,7 +188,7 @@ function latencyTile({ now, objective }) {
     id: "latency",
     title: "TTFT P90",
     value: milliseconds(now.ttft_p90_ms),
-    beside: `${over ? "over the" : ""} objective ${milliseconds(objective.ttft_ms)}`.trim(),
+    beside: `${over ? "above" : ""} objective ${milliseconds(objective.ttft_ms)}`.trim(),
     tone: over ? "warn" : "",
     pairs: [
       { label: "TTFT P50", text: milliseconds(now.ttft_p50_ms) },
