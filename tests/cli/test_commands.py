@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import schema
 from typer.testing import CliRunner
 
 from neuronfleet.cli.main import app
+from tests import schema
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

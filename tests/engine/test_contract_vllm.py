@@ -1,6 +1,7 @@
 """Real vLLM is put to the same cases, so that they say what vLLM does and not what we think."""
 
 import pytest
+
 from tests import contract_cases
 
 

@@ -14,8 +14,18 @@ from neuronfleet.serving.api.problems import SpecError
 BAD_INPUT = 2
 FAILURE = 1
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+_WIDE = 150
+"""Columns where nobody watches a terminal: a log cuts no table."""
+
+
+def _console(*, stderr: bool) -> Console:
+    made = Console(stderr=stderr, highlight=False, soft_wrap=stderr)
+    if not made.is_terminal:
+        made.width = _WIDE
+    return made
+
+
+out, err = _console(stderr=False), _console(stderr=True)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from random import Random
 from neuronfleet.serving.api.fleet import Manifest
 from neuronfleet.serving.api.problems import SpecError
 from neuronfleet.serving.bench.client import LoadClient
+from neuronfleet.serving.bench.prompts import PromptMaker
 from neuronfleet.serving.bench.results import Result, Status
 from neuronfleet.serving.bench.summary import Percentiles, summarize
 from neuronfleet.serving.local.scenario import Load, LocalRun, Shape
@@ -24,8 +25,14 @@ CLASS_HEADER = "x-neuronfleet-class"
 class FleetClient:
     """One fleet's traffic: interactive requests, and batch ones where the load has a share."""
 
-    def __init__(self, assignment: Assignment, source: Sequence[Arrival] | None) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        source: Sequence[Arrival] | None,
+        prompt_maker: PromptMaker | None = None,
+    ) -> None:
         self._assignment = assignment
+        self._prompt_maker = prompt_maker
         self._results: list[Result] = []
         share = assignment.load.batch_share
         classes = [("interactive", 0.0, 1 - share), ("batch", 1 - share, 1.0)]
@@ -105,11 +112,22 @@ class FleetClient:
             headers={CLASS_HEADER: name},
             on_result=self._note,
             seed=assignment.run.seed + len(name),
+            prompt_maker=self._prompt_maker,
         )
 
     def _note(self, result: Result) -> None:
         if result.status is not Status.UNFINISHED:
             self._results.append(result)
+
+
+def byte_prompts(seed: int) -> PromptMaker:
+    """Prompts for the tiny model's byte-level tokenizer: a lone digit is a token, and no BOS."""
+    rng = Random(seed)
+
+    def make(tokens: int) -> str:
+        return "".join(rng.choices("0123456789", k=tokens))
+
+    return make
 
 
 def _closed(assignment: Assignment) -> bool:

@@ -81,7 +81,7 @@ def command(
                     engine=_engine(engine, run),
                     prices=prices.newest(),
                     rules=render(_rules(run)),
-                    client=lambda assignment: _client(assignment, sources),
+                    client=lambda assignment: _client(assignment, sources, engine),
                     port=port,
                     page=not no_page,
                     page_port=page_port,
@@ -156,8 +156,11 @@ def _sources(
     return sources
 
 
-def _client(assignment: Assignment, sources: dict[str, list[Arrival] | None]) -> load.FleetClient:
-    return load.FleetClient(assignment, sources[assignment.load.fleet])
+def _client(
+    assignment: Assignment, sources: dict[str, list[Arrival] | None], engine: EngineName
+) -> load.FleetClient:
+    maker = load.byte_prompts(assignment.run.seed) if engine is EngineName.VLLM else None
+    return load.FleetClient(assignment, sources[assignment.load.fleet], maker)
 
 
 async def _up(setup: Setup, *, quiet: bool) -> dict[str, Any]:

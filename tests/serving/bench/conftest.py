@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
+
 from tests.serving.bench.fakes import Server
 
 

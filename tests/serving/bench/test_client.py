@@ -4,9 +4,9 @@ import time
 
 import pytest
 from aiohttp import web
-from tests.serving.bench.fakes import DONE, Server, answer, at, event, last_usage, stream
 
 from neuronfleet.serving.bench.results import Result, Status
+from tests.serving.bench.fakes import DONE, Server, answer, at, event, last_usage, stream
 
 
 async def one(server: Server, **options: object) -> Result:

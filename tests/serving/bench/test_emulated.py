@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.serving.bench.fakes import OBJECTIVE, at
 
 from neuronfleet.serving.bench.client import LoadClient
 from neuronfleet.serving.bench.results import Status
 from neuronfleet.serving.emulator.server import Replica
 from neuronfleet.serving.emulator.settings import ReplicaSettings
 from neuronfleet.serving.replica.timing import Basis, Buckets, TimingModel
+from tests.serving.bench.fakes import OBJECTIVE, at
 
 SCALE = 20.0
 

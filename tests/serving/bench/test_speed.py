@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import uvloop
-from tests.serving.bench.fakes import OBJECTIVE, at
 
 from neuronfleet.serving.bench.client import LoadClient
 from neuronfleet.serving.bench.summary import Summary
+from tests.serving.bench.fakes import OBJECTIVE, at
 
 STREAMS, RATE, SECONDS = 64, 4000.0, 3.0
 SERVER = Path(__file__).with_name("stream_server.py")

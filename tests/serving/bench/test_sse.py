@@ -3,9 +3,9 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.serving.bench.fakes import DONE, answer, event, last_usage
 
 from neuronfleet.serving.bench.sse import SseScanner
+from tests.serving.bench.fakes import DONE, answer, event, last_usage
 
 WHOLE = b"".join(
     [

@@ -4,11 +4,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.serving.bench.fakes import OBJECTIVE
 
 from neuronfleet.serving.bench.results import Result, Status
 from neuronfleet.serving.bench.summary import Summary, summarize
 from neuronfleet.serving.replica.replay import quantile
+from tests.serving.bench.fakes import OBJECTIVE
 
 
 def result(status: Status = Status.OK, **changes: Any) -> Result:

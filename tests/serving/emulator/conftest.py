@@ -7,6 +7,9 @@ from typing import Any
 
 import aiohttp
 import pytest
+
+from neuronfleet.serving.emulator.serve import Replica, ReplicaSettings
+from neuronfleet.serving.replica.timing import Basis, Buckets, TimingModel
 from tests.serving.emulator.helpers import (
     Call,
     Caller,
@@ -14,9 +17,6 @@ from tests.serving.emulator.helpers import (
     Spawn,
     Start,
 )
-
-from neuronfleet.serving.emulator.serve import Replica, ReplicaSettings
-from neuronfleet.serving.replica.timing import Basis, Buckets, TimingModel
 
 TIMING = TimingModel(
     prefill=Buckets(tokens=(256, 512, 1024, 2048), ms=(54.5, 99.5, 174.5, 355.5)),

@@ -3,9 +3,9 @@ import json
 
 import aiohttp
 import pytest
-from tests.serving.emulator.helpers import Call, Start
 
 from neuronfleet.serving.emulator.serve import BootSettings
+from tests.serving.emulator.helpers import Call, Start
 
 BOOT = BootSettings(
     node_seconds=20,

@@ -1,6 +1,7 @@
 """The emulator is put to the cases that real vLLM passes."""
 
 import pytest
+
 from tests import contract_cases
 
 

@@ -1,11 +1,11 @@
 import asyncio
 
 import pytest
-from tests.serving.emulator.helpers import Call, Start
 
 from neuronfleet.serving.emulator.serve import ReplicaSettings
 from neuronfleet.serving.replica.machine import StepMachine
 from neuronfleet.serving.replica.replay import closed_loop
+from tests.serving.emulator.helpers import Call, Start
 
 
 def milliseconds(settings: ReplicaSettings, prompt: int, output: int) -> float:

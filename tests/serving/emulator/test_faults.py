@@ -3,11 +3,11 @@ import json
 
 import aiohttp
 import pytest
-from tests.serving.emulator.helpers import Call, Start
 
 from neuronfleet.serving.emulator.faults import Fault
 from neuronfleet.serving.emulator.serve import BootSettings
 from neuronfleet.serving.emulator.tokens import expected_text
+from tests.serving.emulator.helpers import Call, Start
 
 
 async def test_a_dead_engine_answers_with_nothing(start: Start, call: Call) -> None:

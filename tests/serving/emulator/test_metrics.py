@@ -1,7 +1,7 @@
 import pytest
-from tests.serving.emulator.helpers import Call, Start
 
 from neuronfleet.serving.emulator.metrics import token_buckets
+from tests.serving.emulator.helpers import Call, Start
 
 
 def test_token_buckets_end_at_the_context() -> None:

@@ -12,9 +12,8 @@ import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
-from tests.serving.emulator.helpers import Spawn
-
 from neuronfleet.serving.emulator.serve import ReplicaSettings, to_json
+from tests.serving.emulator.helpers import Spawn
 
 BODY = {"prompt": "one two", "max_tokens": 60, "stream": True}
 

@@ -1,8 +1,7 @@
 import json
 
-from tests.serving.emulator.helpers import Call, Start
-
 from neuronfleet.serving.emulator.tokens import chat_prompt, expected_chat_text
+from tests.serving.emulator.helpers import Call, Start
 
 
 async def test_requests_keep_the_id_that_they_came_with(start: Start, call: Call) -> None:

@@ -2,10 +2,10 @@ import asyncio
 import socket
 
 import pytest
-from tests.serving.emulator.helpers import Call, Start
 
 from neuronfleet.serving.emulator import streams
 from neuronfleet.serving.emulator.tokens import expected_text
+from tests.serving.emulator.helpers import Call, Start
 
 
 async def test_streamed_text_is_the_expected_text(start: Start, call: Call) -> None:

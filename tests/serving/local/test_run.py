@@ -11,14 +11,14 @@ from typing import Any
 import aiohttp
 import openai
 import pytest
-from tests import schema
-from tests.local_fleet import local_run, running, serving_fleet, setup, until
 
 from neuronfleet.serving.local import record
 from neuronfleet.serving.local.errors import LocalError
 from neuronfleet.serving.local.fleet import RunningFleet
 from neuronfleet.serving.local.run import LocalFleet
 from neuronfleet.serving.planner.observation import Phase
+from tests import schema
+from tests.local_fleet import local_run, running, serving_fleet, setup, until
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(120)]
 

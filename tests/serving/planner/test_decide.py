@@ -167,9 +167,20 @@ def test_growth_follows_a_trend_over_the_boot_time_that_it_has_to_bridge() -> No
 
 
 def test_noise_about_a_constant_load_is_no_trend() -> None:
-    seen = replicas(2)
-    noisy = tuple(sample(NOW - 200 + at, 5.0 + (at // 10) % 3, seen) for at in range(0, 201, 10))
+    seen = replicas(1)
+    # 1.4 more in the later half: within the standard deviation of a load of 3.
+    noisy = tuple(sample(NOW - 100 + at, 3.0 if at < 50 else 4.4, seen) for at in range(0, 101, 10))
     observation = Observation(replicas=tuple(seen), samples=noisy, watched_since_s=0.0)
+
+    assert total(spec(forecast=Forecast.TREND), observation) == 1
+
+
+def test_what_a_trend_started_the_next_decision_does_not_cancel() -> None:
+    seen = replicas(1)
+    ramp = [sample(NOW - 200 + at, at / 25, seen) for at in range(0, 101, 10)]
+    flat = [sample(NOW - 90 + at, 4.0, seen) for at in range(0, 91, 10)]
+    grown = replicas(1, booting=1)
+    observation = Observation(replicas=tuple(grown), samples=(*ramp, *flat), watched_since_s=0.0)
 
     assert total(spec(forecast=Forecast.TREND), observation) == 2
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -34,12 +35,20 @@ async def engine_environment(say: Callable[[str], None]) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     say(f"building the engine environment (torch and vLLM, 6.3 GB, minutes) in {directory}")
     log = directory.parent / "engine.log"
-    pip = (str(directory / "bin/python"), "-m", "pip")
-    install = ("install", "--quiet", "--no-deps", "--require-hashes", "-r", str(LOCK))
     await _run((sys.executable, "-m", "venv", str(directory)), log)
-    await _run((*pip, *install), log)
+    await _run(_install(directory), log)
     complete.touch()
     return directory
+
+
+def _install(directory: Path) -> tuple[str, ...]:
+    """The command that installs the lock: uv where it is there, a quarter of pip's time."""
+    python = str(directory / "bin/python")
+    if importlib.util.find_spec("uv") is not None:
+        uv = (sys.executable, "-m", "uv", "pip", "sync", "--quiet", "--python", python)
+        return (*uv, "--require-hashes", str(LOCK))
+    pip = (python, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes")
+    return (*pip, "-r", str(LOCK))
 
 
 async def _run(arguments: tuple[str, ...], log: Path) -> None:

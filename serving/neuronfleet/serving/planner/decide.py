@@ -109,19 +109,20 @@ def decide(spec: StaffingSpec, seen: Observation, now: float) -> Decision:
     reason = _reason(spec, have, desired, need, rates)
     if desired == have:
         blocked = _forbids_shrink(spec, seen, usable, now)
-        if blocked is None:
+        fewer = shed(need, have, spec.variants, rates, low=low) != have
+        if blocked is None and fewer:
             calm = _with_standby(spec, rates, _highest_need(spec, seen, usable))
             desired = shed(calm, have, spec.variants, rates, low=low)
             if desired != have:
                 reason = Reason.LESS_LOAD if sum(desired.values()) else Reason.IDLE
-        elif blocked is Reason.UNKNOWN or shed(need, have, spec.variants, rates, low=low) != have:
+        elif blocked is not None and (fewer or blocked is Reason.UNKNOWN):
             reason = blocked
     return Decision(
         fleet=spec.fleet,
         desired=desired,
         reason=reason,
         inputs=Inputs(
-            load=_peak(spec, seen, usable, now),
+            load=_peak(spec, seen, now),
             slots_needed=need.slots if latest else None,
             arrivals_per_s=need.rate or None,
             rate_per_replica=rates.get(spec.variants[0].name) or None,
@@ -183,15 +184,12 @@ def _growth(loads: Sequence[float], latest: float) -> float:
     return min(2 * (late - early), latest)
 
 
-def _peak(
-    spec: StaffingSpec, seen: Observation, usable: Sequence[Sample], now: float
-) -> float | None:
-    """The load to staff for: the peak quantile over a boot time, or where the trend leads."""
-    if not usable:
+def _peak(spec: StaffingSpec, seen: Observation, now: float) -> float | None:
+    """The load to staff for at `now`: the last boot time's peak, or where its trend leads."""
+    span = max(_boot(spec), _LEAST_WINDOW_S)
+    loads = [_load(seen, sample) for sample in seen.samples if now - span <= sample.at_s <= now]
+    if not loads:
         return None
-    boot = _boot(spec)
-    recent = [s for s in usable if s.at_s >= now - max(boot, _LEAST_WINDOW_S)] or [usable[-1]]
-    loads = [_load(seen, sample) for sample in recent]
     latest = loads[-1]
     peak = max(latest, sorted(loads)[min(len(loads) - 1, int(_PEAK_SHARE * len(loads)))])
     if spec.bounds.forecast is Forecast.NONE:
@@ -200,7 +198,7 @@ def _peak(
 
 
 def _need(spec: StaffingSpec, seen: Observation, usable: Sequence[Sample], now: float) -> Need:
-    peak = _peak(spec, seen, usable, now)
+    peak = _peak(spec, seen, now)
     if peak is None:
         return Need(slots=0.0, rate=0.0)
     rates = [s.arrivals_per_s for s in usable[-3:] if s.arrivals_per_s is not None]
@@ -209,9 +207,14 @@ def _need(spec: StaffingSpec, seen: Observation, usable: Sequence[Sample], now: 
 
 
 def _highest_need(spec: StaffingSpec, seen: Observation, usable: Sequence[Sample]) -> Need:
-    """What the whole window would have needed: what a smaller fleet must still hold."""
-    highest = max(_load(seen, sample) for sample in usable)
+    """The most that was staffed for within the window: what a smaller fleet must still hold.
+
+    Trends count as they were seen then: what one call started the next does not cancel.
+    """
+    loads = [_load(seen, sample) for sample in usable]
+    peaks = [_peak(spec, seen, sample.at_s) or 0.0 for sample in usable]
     rates = [s.arrivals_per_s for s in usable if s.arrivals_per_s is not None]
+    highest = max(*loads, *peaks)
     return Need(slots=slots_for(highest, spec.beta), rate=max(rates, default=0.0))
 
 
