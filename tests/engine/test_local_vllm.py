@@ -1,6 +1,7 @@
 """A local fleet of real vLLM: grown and shrunk with no request lost, tokens counted twice alike."""
 
 import asyncio
+from dataclasses import replace
 
 import aiohttp
 import openai
@@ -8,9 +9,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from neuronfleet.cli.load import FleetClient, byte_prompts
+from neuronfleet.serving.bench.client import LoadClient
 from neuronfleet.serving.local.run import LocalFleet
 from neuronfleet.serving.local.vllm import VllmEngine
 from neuronfleet.serving.planner.observation import Phase
+from neuronfleet.serving.replica.replay import Arrival
 from tests.local_fleet import local_run, running, serving_fleet, setup, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
@@ -90,33 +93,24 @@ async def test_two_replicas_of_real_vllm_scale_and_lose_no_request() -> None:
 
 
 async def test_tokens_by_the_client_s_usage_are_those_of_vllm_s_counters() -> None:
-    spec = serving_fleet(
-        "tiny",
-        variants=[VARIANT],
-        traffic={"closed": {"concurrency": 3}, "inputTokens": 50, "outputTokens": 40},
-        replicas=1,
-    )
+    spec = serving_fleet("tiny", variants=[VARIANT], replicas=1)
     del spec["spec"]["scaling"]
-    given = setup(
-        spec,
-        # No canary falls into the count.
-        local_run(timeScale=1, canaryEvery="10h"),
-        engine=VllmEngine(print),
-        client=lambda assignment: FleetClient(assignment, None, byte_prompts(2)),
-    )
+    # No canary falls into the count, and no traffic of the run's own.
+    given = setup(spec, local_run(timeScale=1, canaryEvery="10h"), engine=VllmEngine(print))
+    given = replace(given, run=replace(given.run, loads=()))
     async with running(given) as local:
-        fleet = local.fleets[0]
         await until(lambda: serving(local) == 1, 240)
         before = sum((await generated(local)).values())
-        await until(lambda: fleet.client is not None and len(fleet.client.outcomes()) >= 12, 120)
-        assert fleet.client is not None
-        await fleet.client.stop()
-        await asyncio.sleep(1)
+        client = LoadClient(
+            local.endpoint,
+            "model-tiny",
+            (Arrival(at_ms=0.0, prompt_tokens=50, output_tokens=30 + n) for n in range(12)),
+            objective=local.fleets[0].spec.objective,
+            prompt_maker=byte_prompts(2),
+        )
+        summary = await client.run_closed(3)
         after = sum((await generated(local)).values())
-        whole = sum(one.tokens for one in fleet.client.outcomes())
-        report = fleet.client.report()
 
-    # What was broken off counts by the tokens that had reached the client by then; vLLM may
-    # have made one more step for each.
-    assert whole == 40 * len(fleet.client.outcomes())
-    assert report.output_tokens <= after - before <= report.output_tokens + 3 * 8
+    assert (summary.ok, summary.offered) == (12, 12)
+    assert summary.output_tokens == sum(30 + n for n in range(12))
+    assert after - before == summary.output_tokens

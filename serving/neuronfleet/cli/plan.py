@@ -105,7 +105,7 @@ def _row(one: fleet.ServingFleet, row: Row, rows: tuple[Row, ...]) -> dict[str, 
         "attainment": row.attainment,
         "knee_requests_per_second": row.knee,
         "basis": None if row.basis is None else str(row.basis),
-        "basis_source": None if row.timing is None else row.timing.source,
+        "basis_source": row.source,
         "verdict": verdict(one, row, rows),
         "crossover": None
         if crossing is None

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,25 @@ def test_a_signal_ends_every_child_within_5_seconds(
     assert not alive(children)
     assert up.process.returncode == 0
     assert "emulated" in out
+
+
+def test_the_page_answers_within_15_seconds_of_the_command(tmp_path: Path) -> None:
+    began = time.monotonic()
+    up = Up(write(tmp_path / "fleet.yaml", boot=SLOW))
+
+    wait(page_answers, 15)
+    took = time.monotonic() - began
+    up.end(signal.SIGTERM)
+
+    assert took < 15
+
+
+def page_answers() -> bool:
+    try:
+        with urllib.request.urlopen("http://127.0.0.1:18280/", timeout=1) as answer:
+            return b"<title>" in answer.read()
+    except OSError:
+        return False
 
 
 def test_a_kill_of_the_command_takes_its_children_along(tmp_path: Path) -> None:

@@ -309,11 +309,14 @@ async def test_a_void_run_reports_no_figures() -> None:
     assert document["fleets"][0]["attainment"] is None
 
 
-async def test_keys_are_asked_for_where_a_file_names_them(tmp_path: Any) -> None:
+async def test_keys_are_asked_for_where_a_file_names_them_and_its_changes_are_taken_up(
+    tmp_path: Any,
+) -> None:
     keys = tmp_path / "keys"
     digest = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683"  # of "key"
     keys.write_text(f"{digest} interactive me\n")
-    given = setup(serving_fleet(), local_run(), keys_file=keys)
+    said: list[str] = []
+    given = setup(serving_fleet(), local_run(), keys_file=keys, say=said.append)
     given = replace(given, run=replace(given.run, loads=()))
     async with running(given) as local:
         await until(lambda: serving(local) == 1)
@@ -321,8 +324,22 @@ async def test_keys_are_asked_for_where_a_file_names_them(tmp_path: Any) -> None
             without = await ask_status(session, local.endpoint)
         async with aiohttp.ClientSession(headers={"Authorization": "Bearer key"}) as session:
             with_key = await ask_status(session, local.endpoint)
+            keys.write_text("")
+            await until_status(session, local.endpoint, 401)
+            keys.write_text("no digest\n")
+            await until_said(said, "API keys stay as they were")
 
     assert (without, with_key) == (401, 200)
+
+
+async def until_status(session: aiohttp.ClientSession, endpoint: str, status: int) -> None:
+    async with asyncio.timeout(10):
+        while await ask_status(session, endpoint) != status:  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.2)
+
+
+async def until_said(said: list[str], start: str) -> None:
+    await until(lambda: any(one.startswith(start) for one in said), 10)
 
 
 def test_a_record_on_a_full_disk_is_one_clear_error() -> None:

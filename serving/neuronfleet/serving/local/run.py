@@ -13,6 +13,8 @@ import aiohttp
 
 from neuronfleet.serving.api.fleet import Manifest, ServingFleet
 from neuronfleet.serving.api.prices import PriceCatalog
+from neuronfleet.serving.api.problems import SpecError
+from neuronfleet.serving.gateway.errors import GatewayError
 from neuronfleet.serving.gateway.process import GatewayProcess
 from neuronfleet.serving.gateway.settings import GatewayFleet, GatewaySettings
 from neuronfleet.serving.local import record
@@ -67,6 +69,7 @@ class LocalFleet:
         self.fleets: list[RunningFleet] = []
         self._stack = AsyncExitStack()
         self._started = datetime.now(UTC)
+        self._keys_seen: int | None = None
 
     async def __aenter__(self) -> "LocalFleet":
         try:
@@ -213,6 +216,7 @@ class LocalFleet:
         jobs: list[Coroutine[Any, Any, None]] = [
             self._every(TICK_S, self._tick),
             self._every(1.0, self._scrape_replicas),
+            self._every(1.0, self._follow_keys),
             *(self._probe(fleet) for fleet in self.fleets),
             *(self._break(fault) for fault in self.setup.run.faults),
             *(self._traffic(self._named(load.fleet), load) for load in self.setup.run.loads),
@@ -287,6 +291,20 @@ class LocalFleet:
                 if one.phase in (Phase.SERVING, Phase.DRAINING)
             ]
         self.prometheus.set_targets(targets)
+
+    async def _follow_keys(self) -> None:
+        """Take up changes of the keys' file; one with problems changes nothing, and is said."""
+        keys = self.setup.keys_file
+        if keys is None:
+            return
+        try:
+            changed = keys.stat().st_mtime_ns
+            if changed == self._keys_seen:
+                return
+            self._keys_seen = changed
+            await self.gateway.reload_keys()
+        except (OSError, GatewayError, SpecError) as wrong:
+            self.setup.say(f"API keys stay as they were: {wrong}")
 
     async def _probe(self, fleet: RunningFleet) -> None:
         while True:

@@ -31,6 +31,8 @@ class Row:
     timing: TimingModel | None
     basis: Basis | None
     """How its figures came about; None where nothing is known."""
+    source: str | None
+    """What its figures rest on, in words."""
     replicas: int | None
     figures: Figures
     """Whole fleet at the declared load."""
@@ -90,6 +92,7 @@ def _row(fleet: ServingFleet, variant: Variant, prices: PriceCatalog) -> Row:
         ceiling=limit,
         timing=timing,
         basis=None if timing is None else timing.basis,
+        source=None if timing is None else timing.source,
         replicas=None,
         figures=UNKNOWN,
         attainment=None,
@@ -127,7 +130,8 @@ def _gpu_row(fleet: ServingFleet, row: Row) -> Row:
 def _with(row: Row, *, replicas: int, tok_per_s: float | None) -> Row:
     """A GPU's row with its measured throughput."""
     figures = replace(UNKNOWN, output_tok_per_s=tok_per_s)
-    return replace(row, basis=Basis.MEASURED, replicas=replicas, figures=figures)
+    source = "second-hand throughput that the Llama 3.1 8B study quotes; no latencies"
+    return replace(row, basis=Basis.MEASURED, source=source, replicas=replicas, figures=figures)
 
 
 def _is_8b(fleet: ServingFleet) -> bool:
