@@ -241,17 +241,12 @@ class LocalFleet:
     async def _until_over(self, tasks: Sequence[asyncio.Task[None]]) -> BaseException | None:
         """Wait for the end; the error of a job that ended with one."""
         over = asyncio.create_task(self.stopping.wait())
-        duration = self.setup.run.duration_s
-        left = None if duration is None else (duration - self.clock.now()) / self.clock.scale
         waiting = {over, *tasks}
-        deadline = None if left is None else asyncio.get_running_loop().time() + left
         try:
             while not over.done():
-                rest = None
-                if deadline is not None:
-                    rest = deadline - asyncio.get_running_loop().time()
-                    if rest <= 0:
-                        return None
+                rest = self._rest_s()
+                if rest is not None and rest <= 0:
+                    return None
                 done, waiting = await asyncio.wait(
                     waiting, timeout=rest, return_when=asyncio.FIRST_COMPLETED
                 )
@@ -261,6 +256,11 @@ class LocalFleet:
             return None
         finally:
             over.cancel()
+
+    def _rest_s(self) -> float | None:
+        """Real seconds that the run still has; None where it ends only when told."""
+        duration = self.setup.run.duration_s
+        return None if duration is None else (duration - self.clock.now()) / self.clock.scale
 
     async def _every(self, seconds: float, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:
