@@ -169,10 +169,11 @@ def _load(seen: Observation, sample: Sample) -> float:
     return held + sample.queued + refused
 
 
-def _growth(loads: Sequence[float], latest: float) -> float:
-    """What the load should grow by within one more boot, if the last one's trend goes on.
+def _projected(loads: Sequence[float]) -> float:
+    """The load one boot time from now, if the trend of the last one goes on; 0 without a trend.
 
-    The later half's mean less the earlier's is half a boot of growth. Less than one standard
+    The later half's mean less the earlier's is half a boot of growth, and the later half's middle
+    lies a quarter of a boot back: 1.25 boots on are 2.5 such steps. Less than one standard
     deviation of a Poisson load is noise, and no trend more than doubles a load.
     """
     half = len(loads) // 2
@@ -181,7 +182,7 @@ def _growth(loads: Sequence[float], latest: float) -> float:
     early, late = sum(loads[:half]) / half, sum(loads[half:]) / (len(loads) - half)
     if late - early <= math.sqrt(early):
         return 0.0
-    return min(2 * (late - early), latest)
+    return min(late + 2.5 * (late - early), 2 * late)
 
 
 def _peak(spec: StaffingSpec, seen: Observation, now: float) -> float | None:
@@ -194,7 +195,7 @@ def _peak(spec: StaffingSpec, seen: Observation, now: float) -> float | None:
     peak = max(latest, sorted(loads)[min(len(loads) - 1, int(_PEAK_SHARE * len(loads)))])
     if spec.bounds.forecast is Forecast.NONE:
         return peak
-    return max(peak, latest + _growth(loads, latest))
+    return max(peak, _projected(loads))
 
 
 def _need(spec: StaffingSpec, seen: Observation, usable: Sequence[Sample], now: float) -> Need:
