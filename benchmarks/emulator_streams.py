@@ -26,18 +26,9 @@ import uvloop
 
 from neuronfleet.serving.emulator.serve import ReplicaSettings
 from neuronfleet.serving.replica.replay import quantile
-from neuronfleet.serving.replica.timing import Basis, Buckets, TimingModel
+from neuronfleet.serving.replica.timings import fitted
 
-TIMING = TimingModel(
-    prefill=Buckets(tokens=(256, 512, 1024, 2048), ms=(54.5, 99.5, 174.5, 355.5)),
-    prefill_ms_per_token=0.0345,
-    host_ms=7,
-    decode=Buckets(tokens=(256, 512, 1024, 2048), ms=(42, 47, 50.9, 63)),
-    decode_ms_per_slot=0.06,
-    first_ms=628,
-    basis=Basis.MEASURED,
-    source="Llama 3.1 8B on inf2.xlarge",
-)
+TIMING = fitted()[0].timing  # Llama 3.1 8B on inf2.xlarge
 PROMPT_TOKENS = 1000
 OUTPUT_TOKENS = 1047  # with the prompt, all of a context of 2048 but one
 LATE_LIMIT_MS = 5.0

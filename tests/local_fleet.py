@@ -13,7 +13,8 @@ from neuronfleet.monitoring.rules import RuleSettings, render
 from neuronfleet.serving.api import fleet, prices
 from neuronfleet.serving.local import prometheus, scenario
 from neuronfleet.serving.local.emulated import EmulatedEngine
-from neuronfleet.serving.local.run import LocalFleet, Setup
+from neuronfleet.serving.local.run import LocalFleet
+from neuronfleet.serving.local.setup import Setup
 
 SCALE = 20.0
 

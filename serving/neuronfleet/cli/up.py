@@ -22,8 +22,9 @@ from neuronfleet.serving.local import prometheus, record, scenario, terminal
 from neuronfleet.serving.local.emulated import EmulatedEngine
 from neuronfleet.serving.local.engines import Engine
 from neuronfleet.serving.local.errors import LocalError
-from neuronfleet.serving.local.run import LocalFleet, Setup
+from neuronfleet.serving.local.run import LocalFleet
 from neuronfleet.serving.local.scenario import LocalRun
+from neuronfleet.serving.local.setup import Setup
 from neuronfleet.serving.local.traffic import Assignment
 from neuronfleet.serving.local.vllm import VllmEngine
 from neuronfleet.serving.replica.replay import Arrival

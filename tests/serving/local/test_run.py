@@ -300,7 +300,7 @@ async def test_state_and_record_are_what_their_schemas_say() -> None:
 async def test_a_void_run_reports_no_figures() -> None:
     given = setup(serving_fleet(), local_run(traffic=[BUSY], duration="60s"))
     async with LocalFleet(given) as local:
-        the_fleet(local).voids.append("f-1: work started late")
+        the_fleet(local).voids["f-1"] = "f-1: work started late"
         document = await local.serve()
 
     schema.check(document, "run")

@@ -1,7 +1,6 @@
 """Child processes that never outlive the run: each in its own group, stopped by its pid."""
 
 import asyncio
-import ctypes
 import os
 import signal
 import socket
@@ -9,15 +8,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from neuronfleet.serving.gateway.process import die_with
 from neuronfleet.serving.local.errors import LocalError
-
-_PR_SET_PDEATHSIG = 1
-# Loaded here, since little is safe between fork and exec.
-_prctl = ctypes.CDLL(None, use_errno=True).prctl
-
-
-def _die_with_parent() -> None:
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class Child:
@@ -45,7 +37,7 @@ class Child:
                     stderr=output,
                     env=None if env is None else {**os.environ, **env},
                     start_new_session=True,
-                    preexec_fn=_die_with_parent,
+                    preexec_fn=die_with(os.getpid()),
                 )
         except FileNotFoundError as wrong:
             raise LocalError(f"{arguments[0]} is not installed; `make up` installs it") from wrong

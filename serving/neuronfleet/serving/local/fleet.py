@@ -36,8 +36,8 @@ class RunningFleet:
     client: Client | None = None
     decision: Decision | None = None
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=_EVENTS_KEPT))
-    voids: list[str] = field(default_factory=list)
-    """Reasons that replicas gave before they left, why the run's figures do not count."""
+    voids: dict[str, str] = field(default_factory=dict)
+    """Why the run's figures do not count, by the replica that said so."""
     failures: int = 0
     """Replicas that failed since the start."""
     peak_replicas: int = 0

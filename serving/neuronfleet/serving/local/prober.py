@@ -55,7 +55,7 @@ class Prober:
         if found in BROKEN:
             # Once more: a replica is not condemned on one lost packet.
             found = await self._ask(fleet, replica)
-        await self._read_lateness(replica)
+        await self._read_lateness(fleet, replica)
         if replica.phase is not Phase.SERVING:
             return
         if found in BROKEN:
@@ -98,8 +98,12 @@ class Prober:
                 return float(line.rsplit(" ", 1)[1])
         return None
 
-    async def _read_lateness(self, replica: Replica) -> None:
-        """An emulated replica's own account of how late its steps start."""
+    async def read_lateness(self, fleet: RunningFleet) -> None:
+        """Each emulated replica's own account of whether its steps start in time."""
+        replicas = list(fleet.roster.replicas.values())
+        await asyncio.gather(*(self._read_lateness(fleet, one) for one in replicas))
+
+    async def _read_lateness(self, fleet: RunningFleet, replica: Replica) -> None:
         if replica.state_port is None:
             return
         url = f"http://127.0.0.1:{replica.state_port}/emulator/state"
@@ -107,6 +111,6 @@ class Prober:
             quick = aiohttp.ClientTimeout(total=2)
             async with self._session.get(url, timeout=quick) as answer:
                 state = await answer.json()
-            replica.late_p99_ms = state["lateness"]["p99_ms"] * self._clock.scale
             if state["void"]:
-                replica.void = f"{replica.name}: {state['void_reason']}"
+                # Kept with the fleet: the replica may leave before the run ends.
+                fleet.voids[replica.name] = f"{replica.name}: {state['void_reason']}"

@@ -27,10 +27,6 @@ class Replica:
     child: Child | None = None
     in_gateway: bool = False
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
-    late_p99_ms: float | None = None
-    """Emulated replicas' own lateness, fleet milliseconds; None until told."""
-    void: str | None = None
-    """Why its own account calls the run void."""
     busy_canaries: int = 0
     tokens_seen: float | None = None
     """Its generated tokens at the last inconclusive canary."""

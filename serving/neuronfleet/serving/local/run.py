@@ -2,61 +2,32 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from neuronfleet.serving.api.fleet import Manifest, ServingFleet
-from neuronfleet.serving.api.prices import PriceCatalog
-from neuronfleet.serving.api.problems import SpecError
-from neuronfleet.serving.gateway.errors import GatewayError
+from neuronfleet.serving.api.fleet import ServingFleet
 from neuronfleet.serving.gateway.process import GatewayProcess
 from neuronfleet.serving.gateway.settings import GatewayFleet, GatewaySettings
 from neuronfleet.serving.local import record
-from neuronfleet.serving.local.breaker import break_one
 from neuronfleet.serving.local.children import free_port, free_port_from
 from neuronfleet.serving.local.clock import FleetClock
-from neuronfleet.serving.local.engines import Engine
-from neuronfleet.serving.local.errors import LocalError
 from neuronfleet.serving.local.fleet import Event, RunningFleet
+from neuronfleet.serving.local.jobs import Jobs
 from neuronfleet.serving.local.ledger import Ledger
-from neuronfleet.serving.local.loop import TICK_S, ControlLoop
+from neuronfleet.serving.local.loop import ControlLoop
 from neuronfleet.serving.local.observe import Observer
 from neuronfleet.serving.local.page.server import start_page
 from neuronfleet.serving.local.prober import Prober
-from neuronfleet.serving.local.prometheus import Prometheus, Target
+from neuronfleet.serving.local.prometheus import Prometheus
 from neuronfleet.serving.local.roster import Roster
-from neuronfleet.serving.local.scenario import Load, LocalRun, ScheduledFault
+from neuronfleet.serving.local.setup import Setup
 from neuronfleet.serving.local.snapshot import About, Recorder
 from neuronfleet.serving.local.staff import price_of, staffing_spec
-from neuronfleet.serving.local.traffic import Assignment, ClientFactory
-from neuronfleet.serving.planner.observation import Phase
-
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """Everything a run needs from outside."""
-
-    manifest: Manifest
-    run: LocalRun
-    engine: Engine
-    prices: PriceCatalog
-    rules: str
-    """Recording rules for Prometheus."""
-    client: ClientFactory
-    port: int = 8000
-    page: bool = True
-    page_port: int = 8080
-    keys_file: Path | None = None
-    record_path: Path | None = None
-    say: Say = print
 
 
 class LocalFleet:
@@ -69,7 +40,6 @@ class LocalFleet:
         self.fleets: list[RunningFleet] = []
         self._stack = AsyncExitStack()
         self._started = datetime.now(UTC)
-        self._keys_seen: int | None = None
 
     async def __aenter__(self) -> "LocalFleet":
         try:
@@ -193,11 +163,22 @@ class LocalFleet:
             budget=setup.manifest.budget,
         )
         self.recorder = Recorder(about, self.fleets, clock=self.clock, observer=self.observer)
-        self.prober = Prober(
-            setup.engine,
+        self.jobs = Jobs(
+            setup,
+            self.fleets,
             clock=self.clock,
             session=self.session,
-            canary_port=gateway_settings.canary_port,
+            gateway=self.gateway,
+            prometheus=self.prometheus,
+            loop=self.loop,
+            recorder=self.recorder,
+            prober=Prober(
+                setup.engine,
+                clock=self.clock,
+                session=self.session,
+                canary_port=gateway_settings.canary_port,
+            ),
+            endpoint=self.endpoint,
         )
 
     def _start_first(self, fleet: RunningFleet) -> None:
@@ -208,25 +189,15 @@ class LocalFleet:
     async def _stop_replicas(self) -> None:
         await asyncio.gather(*(fleet.roster.stop() for fleet in self.fleets))
 
-    def _named(self, name: str) -> RunningFleet:
-        return next(fleet for fleet in self.fleets if fleet.spec.name == name)
-
     async def serve(self) -> dict[str, Any]:
         """Run until the duration is over or `stopping` is set; the run's record."""
-        jobs: list[Coroutine[Any, Any, None]] = [
-            self._every(TICK_S, self._tick),
-            self._every(1.0, self._scrape_replicas),
-            self._every(1.0, self._follow_keys),
-            *(self._probe(fleet) for fleet in self.fleets),
-            *(self._break(fault) for fault in self.setup.run.faults),
-            *(self._traffic(self._named(load.fleet), load) for load in self.setup.run.loads),
-        ]
-        tasks = [asyncio.create_task(job) for job in jobs]
+        tasks = [asyncio.create_task(job) for job in self.jobs.all()]
         done_early = await self._until_over(tasks)
         elapsed = self.clock.now()
         for fleet in self.fleets:
             if fleet.client is not None:
                 await fleet.client.stop()
+        await self.jobs.read_lateness()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -261,74 +232,3 @@ class LocalFleet:
         """Real seconds that the run still has; None where it ends only when told."""
         duration = self.setup.run.duration_s
         return None if duration is None else (duration - self.clock.now()) / self.clock.scale
-
-    async def _every(self, seconds: float, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        while True:
-            await job()
-            await asyncio.sleep(seconds)
-
-    async def _tick(self) -> None:
-        if self.gateway.pid is None:
-            raise LocalError("the gateway ended: see whether something killed haproxy")
-        await self.loop.tick()
-        self.recorder.tick()
-
-    async def _scrape_replicas(self) -> None:
-        """Keep Prometheus' list of replicas what it should be."""
-        if not any(fleet.roster.changed.is_set() for fleet in self.fleets):
-            return
-        targets = []
-        for fleet in self.fleets:
-            fleet.roster.changed.clear()
-            targets += [
-                Target(
-                    port=one.port,
-                    fleet=fleet.spec.name,
-                    variant=one.variant.name,
-                    replica=one.name,
-                )
-                for one in fleet.roster.replicas.values()
-                if one.phase in (Phase.SERVING, Phase.DRAINING)
-            ]
-        self.prometheus.set_targets(targets)
-
-    async def _follow_keys(self) -> None:
-        """Take up changes of the keys' file; one with problems changes nothing, and is said."""
-        keys = self.setup.keys_file
-        if keys is None:
-            return
-        try:
-            changed = keys.stat().st_mtime_ns
-            if changed == self._keys_seen:
-                return
-            self._keys_seen = changed
-            await self.gateway.reload_keys()
-        except (OSError, GatewayError, SpecError) as wrong:
-            self.setup.say(f"API keys stay as they were: {wrong}")
-
-    async def _probe(self, fleet: RunningFleet) -> None:
-        while True:
-            await self.clock.sleep(self.setup.run.canary_every_s)
-            await self.prober.round(fleet)
-
-    async def _break(self, fault: ScheduledFault) -> None:
-        await self.clock.sleep(max(0.0, fault.at_s - self.clock.now()))
-        await break_one(fault, self._named(fault.fleet), clock=self.clock, session=self.session)
-
-    async def _traffic(self, fleet: RunningFleet, load: Load) -> None:
-        # No replica yet: what comes now is refused with what is left of the boot. A newcomer's
-        # first minute would be refusals alone, so the generator waits for the first replica,
-        # unless there is to be none before the first request.
-        while fleet.slots == 0 and fleet.spec.bounds.min_replicas > 0:  # noqa: ASYNC110 - a fact
-            await asyncio.sleep(0.1)
-        duration = self.setup.run.duration_s
-        fleet.client = self.setup.client(
-            Assignment(
-                endpoint=self.endpoint,
-                fleet=fleet.spec,
-                load=load,
-                run=self.setup.run,
-                until_s=None if duration is None else duration - self.clock.now(),
-            )
-        )
-        await fleet.client.run()

@@ -158,6 +158,9 @@ def _read(document: Mapping[str, Any], names: list[str], problems: list[Problem]
         loads=loads or tuple(Load(fleet=name) for name in names),
         faults=tuple(_read_fault(item, names) for item in spec.items("faults")),
     )
+    sent = [load.fleet for load in loads]
+    for name in {one for one in sent if sent.count(one) > 1}:
+        spec.problem("traffic", f"{name} twice", "must name each fleet at most once")
     for section in (metadata, spec, fields):
         section.close()
     return run

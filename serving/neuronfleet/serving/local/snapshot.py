@@ -200,10 +200,9 @@ class Recorder:
 
 def void_reasons(fleets: Sequence[RunningFleet]) -> list[str]:
     """Why the run's figures do not count: emulator or client fell behind."""
-    reasons = []
+    reasons: list[str] = []
     for fleet in fleets:
-        reasons += [one.void for one in fleet.roster.replicas.values() if one.void]
-        reasons += fleet.voids
+        reasons += fleet.voids.values()
         reasons += list(fleet.client.report().void) if fleet.client else []
     return sorted(set(reasons))
 
