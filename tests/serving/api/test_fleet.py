@@ -139,6 +139,17 @@ def test_all_problems_are_reported_at_once_with_path_value_and_range() -> None:
         ),
         ({"traffic": {"inputTokens": 1, "outputTokens": 1}}, "must have exactly one of open"),
         ({"objective": "fast"}, "must be a mapping of fields"),
+        (
+            {
+                "traffic": {
+                    "closed": {"concurrency": 1},
+                    "inputTokens": 1,
+                    "outputTokens": 1,
+                    "outputLengths": [{"tokens": 1, "share": 0.5}],
+                }
+            },
+            "spec.traffic.outputLengths = shares of 0.5, must sum to 1",
+        ),
     ],
 )
 def test_a_wrong_spec_says_what_would_do(spec: dict[str, object], expected: str) -> None:
@@ -193,7 +204,10 @@ def test_lengths_may_be_a_distribution() -> None:
             document(
                 traffic={
                     "closed": {"concurrency": 4},
-                    "inputTokens": [{"tokens": 100, "share": 0.25}, {"tokens": 500, "share": 0.75}],
+                    "inputLengths": [
+                        {"tokens": 100, "share": 0.25},
+                        {"tokens": 500, "share": 0.75},
+                    ],
                     "outputTokens": 10,
                 }
             )

@@ -1,7 +1,7 @@
 """Read the fields of a document, noting every problem instead of stopping at the first."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
@@ -131,10 +131,6 @@ class Fields:
             return None
         return moment
 
-    def holds_list(self, name: str) -> bool:
-        """Whether the field's value is a list."""
-        return isinstance(self._values.get(name), list)
-
     def strings(self, name: str) -> tuple[str, ...]:
         """A list of strings, empty where absent."""
         value = self._take(name)
@@ -183,16 +179,18 @@ class Fields:
         """A nested mapping, empty where absent."""
         return Fields(self._take(name), self._at(name), self.problems)
 
-    def items(self, name: str) -> Iterator["Fields"]:
-        """The mappings of a list."""
+    def items(self, name: str) -> list["Fields"]:
+        """The mappings of a list, empty where absent."""
         value = self._take(name)
         if value is None:
-            return
+            return []
         if not isinstance(value, list):
             self.problem(name, value, "must be a list")
-            return
-        for index, item in enumerate(value):
-            yield Fields(item, f"{self._at(name)}[{index}]", self.problems)
+            return []
+        return [
+            Fields(item, f"{self._at(name)}[{index}]", self.problems)
+            for index, item in enumerate(value)
+        ]
 
     def close(self) -> None:
         """Note every field that nothing asked for, with the nearest one that exists."""

@@ -81,26 +81,33 @@ def read_traffic(fields: Fields) -> Traffic:
     traffic = Traffic(
         requests_per_second=rate,
         concurrency=concurrency,
-        input_tokens=_read_lengths(fields, "inputTokens"),
-        output_tokens=_read_lengths(fields, "outputTokens"),
+        input_tokens=_read_lengths(fields, "input"),
+        output_tokens=_read_lengths(fields, "output"),
     )
     fields.close()
     return traffic
 
 
-def _read_lengths(fields: Fields, name: str) -> Lengths:
-    """`1024`, or a list of `{tokens, share}`."""
-    if fields.holds_list(name):
-        values = []
-        for item in fields.items(name):
-            tokens, share = item.integer("tokens", 1, _TOKENS), item.number("share", 0, 1)
-            values.append((tokens, share))
-            item.close()
-        total = sum(share for _, share in values)
-        if abs(total - 1) > 1e-6:
-            fields.problem(name, f"shares of {total:g}", "must sum to 1")
-        return Lengths(values=tuple(sorted(values)) or ((1, 1.0),))
-    return Lengths(values=((fields.integer(name, 1, _TOKENS), 1.0),))
+def _read_lengths(fields: Fields, side: str) -> Lengths:
+    """`inputTokens: 1024`, or `inputLengths` as a list of `{tokens, share}`.
+
+    Two fields, since a field of a Kubernetes schema has one type.
+    """
+    one, many = f"{side}Tokens", f"{side}Lengths"
+    if many not in fields:
+        fields.items(many)
+        return Lengths(values=((fields.integer(one, 1, _TOKENS), 1.0),))
+    if one in fields:
+        fields.problem(one, "given", f"must not be given beside {many}")
+    fields.integer(one, 1, _TOKENS, 1)
+    values = []
+    for item in fields.items(many):
+        values.append((item.integer("tokens", 1, _TOKENS), item.number("share", 0, 1)))
+        item.close()
+    total = sum(share for _, share in values)
+    if abs(total - 1) > 1e-6:
+        fields.problem(many, f"shares of {total:g}", "must sum to 1")
+    return Lengths(values=tuple(sorted(values)) or ((1, 1.0),))
 
 
 def read_objective(fields: Fields) -> Objective:
