@@ -48,7 +48,10 @@ def command(
     fault: Annotated[list[Fault] | None, typer.Option(help="Failure mode to start with.")] = None,
     json: Annotated[bool, typer.Option("--json", help="With --check: print JSON.")] = False,
 ) -> None:
-    """Serve one emulated replica, or hold the emulator against measurements."""
+    """Serve one emulated replica, or hold the emulator against measurements.
+
+    Without --json a check exits with 1 where a point is outside its bar.
+    """
     with console.bad_input_exits():
         if check_points:
             _check(evidence_file, json=json)
@@ -93,6 +96,11 @@ def _check(evidence_file: Path | None, *, json: bool) -> None:
     _print_points(checked)
     if evidence_file is None:
         _print_knees(check_knees(evidence.knee_points()))
+    replayed = [one for one in checked if one.emulated is not None]
+    if not replayed:
+        raise console.fail("no point could be replayed: see its status")
+    if not all(one.within for one in replayed):
+        raise console.fail("a point is outside its bar")
 
 
 def document(one: Checked) -> dict[str, Any]:

@@ -109,7 +109,7 @@ class FleetClient:
             mine,
             objective=assignment.fleet.objective,
             time_scale=assignment.run.time_scale,
-            headers={CLASS_HEADER: name},
+            headers={CLASS_HEADER: name, "Authorization": f"Bearer {assignment.key}"},
             on_result=self._note,
             seed=assignment.run.seed + len(name),
             prompt_maker=self._prompt_maker,

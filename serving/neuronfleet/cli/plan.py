@@ -26,6 +26,7 @@ def command(
     """Plan each fleet of a file: one row a variant, with its price at the declared load."""
     with console.bad_input_exits():
         manifest = fleet.load(file, other_kinds=(scenario.KIND,))
+        scenario.read(manifest)
         catalog = prices.newest() if price_file is None else prices.from_file(price_file)
     documents = []
     for one in manifest.fleets:
@@ -106,6 +107,7 @@ def _row(one: fleet.ServingFleet, row: Row, rows: tuple[Row, ...]) -> dict[str, 
         "knee_requests_per_second": row.knee,
         "basis": None if row.basis is None else str(row.basis),
         "basis_source": row.source,
+        "figures": _figures(row),
         "verdict": verdict(one, row, rows),
         "crossover": None
         if crossing is None
@@ -144,12 +146,13 @@ def _print(
     for name in ("ceiling", "TTFT p50", "TPOT p50", "tok/s", "replicas", "$/h", "$/1M out", "met"):
         table.add_column(name, justify="right")
     table.add_column("basis")
+    table.add_column("figures")
     for row in rows:
         table.add_row(*_cells(row))
     console.out.print(table)
     console.out.print(
-        f"[dim]times in ms at that load; met: simulated share of requests within the objective; "
-        f"? is unknown; prices of {catalog.dated}[/dim]\n"
+        f"[dim]times in ms at that load, measured, simulated or a bound as figures says; met: "
+        f"simulated share within the objective; ? is unknown; prices of {catalog.dated}[/dim]\n"
     )
     for row in rows:
         text = verdict(one, row, rows)
@@ -180,7 +183,19 @@ def _cells(row: Row) -> list[str]:
         _number(row.usd_per_million_output_tokens, ",.3f"),
         _number(row.attainment, ".0%"),
         "?" if row.basis is None else str(row.basis),
+        _figures(row),
     ]
+
+
+def _figures(row: Row) -> str:
+    """What kind of numbers the row's latencies and throughput are."""
+    if row.basis is None or row.replicas is None:
+        return "unknown"
+    if row.measured:
+        return "measured"
+    if not row.variant.instance.is_neuron:
+        return "offered"
+    return "bound" if str(row.basis) == "roofline" else "simulated"
 
 
 def _short(row: Row) -> str:

@@ -71,7 +71,9 @@ def command(
     with console.bad_input_exits():
         manifest = fleet.load(file, other_kinds=(scenario.KIND,))
         run = _run(scenario.read(manifest), duration, engine)
-        sources = _sources(manifest, run, file.parent, no_traffic=no_traffic)
+        if no_traffic:
+            run = replace(run, loads=())
+        sources = _sources(manifest, run, file.parent)
     try:
         record.check_writable(record_to)
         document = uvloop.run(
@@ -133,12 +135,8 @@ def _rules(run: LocalRun) -> RuleSettings:
     )
 
 
-def _sources(
-    manifest: Manifest, run: LocalRun, base: Path, *, no_traffic: bool
-) -> dict[str, list[Arrival] | None]:
-    """Every load's trace, or None where it is generated; empty without traffic."""
-    if no_traffic:
-        return {}
+def _sources(manifest: Manifest, run: LocalRun, base: Path) -> dict[str, list[Arrival] | None]:
+    """Every load's trace, or None where it is generated."""
     sources: dict[str, list[Arrival] | None] = {}
     for one in run.loads:
         trace = load.recorded(one, manifest, run, base)

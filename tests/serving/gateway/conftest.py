@@ -24,7 +24,7 @@ def free_port() -> int:
 
 @dataclass(slots=True, kw_only=True)
 class FakeReplica:
-    """Counts what it has at once, and streams as many events as a request's `n` says."""
+    """Counts what it has at once, and streams as many events as a request's `events` says."""
 
     name: str
     port: int
@@ -46,7 +46,7 @@ class FakeReplica:
                 return self.answer()
             response = web.StreamResponse(headers={"content-type": "text/event-stream"})
             await response.prepare(request)
-            for i in range(body.get("n", 1)):
+            for i in range(body.get("events", 1)):
                 await response.write(f"data: {self.name} {i}\n\n".encode())
                 await asyncio.sleep(body.get("seconds", 0.02))
             await response.write(b"data: [DONE]\n\n")

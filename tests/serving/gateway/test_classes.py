@@ -32,7 +32,7 @@ async def order_of(gateway: Rig, first: dict[str, str], second: dict[str, str]) 
     """The order in which a full replica takes two requests that came first and second."""
     replica = await gateway.add("llama", "r1", 1)
     key = {"authorization": f"Bearer {FAST}"}
-    asks = [asyncio.create_task(gateway.ask({"model": "m1", "n": 10}, headers=key))]
+    asks = [asyncio.create_task(gateway.ask({"model": "m1", "events": 10}, headers=key))]
     await gateway.until_in_flight("llama", 1)
     for i, (tag, headers) in enumerate((("first", first), ("second", second)), start=1):
         asks.append(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from neuronfleet.serving.api.problems import SpecError
 from neuronfleet.serving.gateway.errors import GatewayError
 from neuronfleet.serving.gateway.process import GatewayProcess
 from neuronfleet.serving.gateway.settings import GatewayFleet, GatewaySettings
@@ -78,10 +79,17 @@ async def test_a_missing_haproxy_is_told(tmp_path: Path) -> None:
 async def test_a_missing_keys_file_is_told_and_does_not_open_the_gateway(tmp_path: Path) -> None:
     process = GatewayProcess(settings(keys_file=tmp_path / "none"), tmp_path / "gw")
 
-    with pytest.raises(GatewayError, match="keys' file cannot be read"):
+    with pytest.raises(SpecError, match="none: No such file or directory, must be a readable"):
         await process.start()
 
     assert process.pid is None
+
+
+async def test_keys_that_are_no_text_are_told(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_bytes(b"\xff\xfe")
+
+    with pytest.raises(SpecError, match="keys: not UTF-8 text"):
+        await GatewayProcess(settings(keys_file=tmp_path / "keys"), tmp_path / "gw").start()
 
 
 async def test_a_folder_too_deep_for_a_socket_is_told(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ async def test_the_queue_deadline_refuses_with_the_expected_wait(rig: StartRig) 
     gateway = await rig()
     await gateway.add("qwen", "r1", 1)
     await gateway.process.runtime.set_wait("qwen", 6.2)
-    busy = asyncio.create_task(gateway.ask({"model": "m2", "n": 50}))
+    busy = asyncio.create_task(gateway.ask({"model": "m2", "events": 50}))
     await asyncio.sleep(0.1)
     begin = asyncio.get_running_loop().time()
 
@@ -265,3 +265,28 @@ async def test_the_openai_client_reads_a_stream(rig: StartRig) -> None:
     async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
         stream = await client.completions.create(model="m1", prompt="x", stream=True)
         assert len([chunk async for chunk in stream]) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"model": "m1", "n": 1}, 200),
+        ({"model": "m1", "n": 2}, 400),
+        ({"model": "m1", "best_of": 2}, 400),
+        ({"model": "m1", "prompt": ["one", "two"]}, 400),
+        ({"model": "m1", "prompt": [[1, 2], [3]]}, 400),
+        ({"model": "m1", "prompt": ["one"]}, 200),
+        ({"model": "m1", "prompt": [1, 2, 3]}, 200),
+        ({"model": "m1", "prompt": 'a "prompt": ["text"'}, 200),
+    ],
+)
+async def test_a_request_of_several_sequences_is_refused_since_it_counts_as_one(
+    rig: StartRig, body: dict[str, object], status: int
+) -> None:
+    gateway = await rig()
+    await gateway.add("llama", "r1", 2)
+    answer = await gateway.ask(body)
+
+    assert answer.status == status
+    if status == 400:
+        assert "Each sequence takes a slot" in answer.json["error"]["message"]

@@ -24,7 +24,7 @@ async def test_no_replica_is_ever_above_its_ceiling_at_overload(rig: StartRig) -
     first = await gateway.add("llama", "r1", 2)
     second = await gateway.add("llama", "r2", 3)
 
-    answers = await asyncio.gather(*(gateway.ask({"model": "m1", "n": 2}) for _ in range(60)))
+    answers = await asyncio.gather(*(gateway.ask({"model": "m1", "events": 2}) for _ in range(60)))
 
     assert {a.status for a in answers} == {200}
     assert (first.most, second.most) == (2, 3)
@@ -36,13 +36,13 @@ async def test_no_replica_is_ever_above_its_ceiling_at_overload(rig: StartRig) -
 async def test_a_replica_that_joins_a_long_queue_is_not_filled_twice(rig: StartRig) -> None:
     gateway = await rig()
     replicas = [await gateway.add("llama", "r1", 4)]
-    asked = [asyncio.create_task(gateway.ask({"model": "m1", "n": 8})) for _ in range(40)]
+    asked = [asyncio.create_task(gateway.ask({"model": "m1", "events": 8})) for _ in range(40)]
     await gateway.until_queued("llama", 36)
 
     replicas += await asyncio.gather(*(gateway.add("llama", f"r{i}", 4) for i in (2, 3)))
     # What arrives after that finds a queue, and replicas that are full already.
     for _ in range(40):
-        asked.append(asyncio.create_task(gateway.ask({"model": "m1", "n": 2})))
+        asked.append(asyncio.create_task(gateway.ask({"model": "m1", "events": 2})))
         await asyncio.sleep(0.005)
     answers = await asyncio.gather(*asked)
 
@@ -55,7 +55,7 @@ async def test_canaries_share_the_ceiling_with_public_requests(rig: StartRig) ->
     replica = await gateway.add("llama", "r1", 2)
 
     answers = await asyncio.gather(
-        *(gateway.ask({"model": "m1", "n": 3}) for _ in range(10)),
+        *(gateway.ask({"model": "m1", "events": 3}) for _ in range(10)),
         *(gateway.canary("llama", "r1", {"model": "m1", "tag": "canary"}) for _ in range(4)),
     )
 
@@ -66,7 +66,7 @@ async def test_canaries_share_the_ceiling_with_public_requests(rig: StartRig) ->
 async def test_a_canary_goes_before_the_queue(rig: StartRig) -> None:
     gateway = await rig()
     replica = await gateway.add("llama", "r1", 1)
-    public = [asyncio.create_task(gateway.ask({"model": "m1", "n": 10, "tag": "first"}))]
+    public = [asyncio.create_task(gateway.ask({"model": "m1", "events": 10, "tag": "first"}))]
     await gateway.until(lambda: _now(replica.now == 1))
     public += [
         asyncio.create_task(gateway.ask({"model": "m1", "tag": f"public {i}"})) for i in range(3)
@@ -150,7 +150,7 @@ async def test_a_request_fails_over_from_a_replica_that_refuses_connections(rig:
 async def test_a_new_replica_takes_from_the_queue_at_once(rig: StartRig) -> None:
     gateway = await rig()
     await gateway.add("llama", "r1", 1)
-    asks = [asyncio.create_task(gateway.ask({"model": "m1", "n": 40})) for _ in range(3)]
+    asks = [asyncio.create_task(gateway.ask({"model": "m1", "events": 40})) for _ in range(3)]
     await gateway.until_queued("llama", 2)
 
     second = await gateway.add("llama", "r2", 2)
@@ -162,7 +162,7 @@ async def test_a_new_replica_takes_from_the_queue_at_once(rig: StartRig) -> None
 async def test_a_raised_ceiling_takes_from_the_queue_at_once(rig: StartRig) -> None:
     gateway = await rig()
     replica = await gateway.add("llama", "r1", 1)
-    asks = [asyncio.create_task(gateway.ask({"model": "m1", "n": 40})) for _ in range(4)]
+    asks = [asyncio.create_task(gateway.ask({"model": "m1", "events": 40})) for _ in range(4)]
     await gateway.until_queued("llama", 3)
 
     await gateway.process.runtime.set_ceiling("llama", "r1", 3)
@@ -175,7 +175,7 @@ async def test_a_raised_ceiling_takes_from_the_queue_at_once(rig: StartRig) -> N
 async def test_a_lowered_ceiling_cuts_nothing_and_then_holds(rig: StartRig) -> None:
     gateway = await rig()
     replica = await gateway.add("llama", "r1", 3)
-    asks = [asyncio.create_task(gateway.ask({"model": "m1", "n": 10})) for _ in range(3)]
+    asks = [asyncio.create_task(gateway.ask({"model": "m1", "events": 10})) for _ in range(3)]
     await gateway.until(lambda: _now(replica.now == 3))
 
     await gateway.process.runtime.set_ceiling("llama", "r1", 1)
@@ -192,7 +192,7 @@ async def test_an_undrained_replica_takes_from_the_queue_at_once(rig: StartRig) 
     await gateway.add("llama", "r1", 1)
     second = await gateway.add("llama", "r2", 2)
     await runtime.drain_replica("llama", "r2")
-    asks = [asyncio.create_task(gateway.ask({"model": "m1", "n": 40})) for _ in range(3)]
+    asks = [asyncio.create_task(gateway.ask({"model": "m1", "events": 40})) for _ in range(3)]
     await gateway.until_queued("llama", 2)
 
     await runtime.undrain_replica("llama", "r2")
@@ -210,7 +210,7 @@ async def test_replicas_come_drain_and_go_without_a_lost_stream(rig: StartRig) -
 
     async def client() -> None:
         while not stop.is_set():
-            texts.append((await gateway.ask({"model": "m1", "n": 4})).text)
+            texts.append((await gateway.ask({"model": "m1", "events": 4})).text)
 
     clients = [asyncio.create_task(client()) for _ in range(12)]
     for i in range(1, 6):
@@ -265,7 +265,7 @@ async def test_a_replica_is_not_removed_while_a_client_still_reads_its_answer(
 async def test_the_streams_of_a_dead_replica_can_be_cut(rig: StartRig) -> None:
     gateway = await rig()
     await gateway.add("llama", "r1", 1)
-    ask = asyncio.create_task(gateway.ask({"model": "m1", "n": 1, "seconds": 20}))
+    ask = asyncio.create_task(gateway.ask({"model": "m1", "events": 1, "seconds": 20}))
     await gateway.until_in_flight("llama", 1)
 
     await gateway.process.runtime.remove_replica("llama", "r1", cut_streams=True)
@@ -298,7 +298,7 @@ async def test_a_vanished_client_leaves_the_queue_and_its_request_reaches_no_rep
 ) -> None:
     gateway = await rig()
     replica = await gateway.add("llama", "r1", 1)
-    first = asyncio.create_task(gateway.ask({"model": "m1", "n": 30, "tag": "first"}))
+    first = asyncio.create_task(gateway.ask({"model": "m1", "events": 30, "tag": "first"}))
     await gateway.until(lambda: _now(replica.now == 1))
     gone = asyncio.create_task(gateway.ask({"model": "m1", "tag": "gone"}))
     await gateway.until_queued("llama", 1)
@@ -314,7 +314,7 @@ async def test_a_vanished_client_leaves_the_queue_and_its_request_reaches_no_rep
 async def test_a_client_that_breaks_off_its_stream_frees_the_slot(rig: StartRig) -> None:
     gateway = await rig()
     replica = await gateway.add("llama", "r1", 1)
-    ask = asyncio.create_task(gateway.ask({"model": "m1", "n": 1000}))
+    ask = asyncio.create_task(gateway.ask({"model": "m1", "events": 1000}))
     await gateway.until(lambda: _now(replica.now == 1))
 
     ask.cancel()
@@ -328,7 +328,9 @@ async def test_a_stream_is_passed_on_event_by_event(rig: StartRig) -> None:
     url = f"http://127.0.0.1:{gateway.settings.port}/v1/completions"
     loop = asyncio.get_running_loop()
 
-    async with gateway.session.post(url, json={"model": "m1", "n": 2, "seconds": 0.5}) as response:
+    async with gateway.session.post(
+        url, json={"model": "m1", "events": 2, "seconds": 0.5}
+    ) as response:
         begin = loop.time()
         assert b"r1 0" in await response.content.readline()
         assert loop.time() - begin < 0.3

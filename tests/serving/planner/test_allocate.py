@@ -22,7 +22,8 @@ def claim(desired: int, running: int, price: float | None = 1.0, *, leaving: flo
     decision = Decision(fleet="f", desired={"v": desired}, reason=Reason.SLOTS, inputs=NO_INPUTS)
     return Claim(
         decision=decision,
-        running={"v": running},
+        serving={"v": running},
+        booting={"v": 0},
         usd_per_hour={"v": price},
         leaving_usd_per_hour=leaving,
     )
@@ -56,6 +57,18 @@ def test_a_budget_below_what_runs_takes_from_the_last_in_priority() -> None:
 
 def test_replicas_that_are_leaving_are_still_paid_for() -> None:
     assert granted([claim(3, 1, leaving=2.0)], 4.0) == [2]
+
+
+def test_a_budget_keeps_serving_replicas_before_booting_ones() -> None:
+    decision = Decision(fleet="f", desired={"a": 1, "b": 1}, reason=Reason.SLOTS, inputs=NO_INPUTS)
+    both = Claim(
+        decision=decision,
+        serving={"a": 0, "b": 1},
+        booting={"a": 1, "b": 0},
+        usd_per_hour={"a": 1.0, "b": 1.0},
+    )
+
+    assert allocate([both], 1.0)[0].desired == {"a": 0, "b": 1}
 
 
 def test_nothing_new_is_granted_at_an_unknown_price() -> None:

@@ -333,6 +333,38 @@ def test_a_constant_load_is_answered_once_and_then_left_alone(
     assert len(set(sizes)) == 1
 
 
+@settings(max_examples=200)
+@given(
+    cheap=st.tuples(COUNTS, COUNTS),
+    dear=st.tuples(COUNTS, COUNTS),
+    load=LOADS,
+    high=st.integers(1, 30),
+)
+def test_no_serving_replica_is_drained_while_one_of_any_variant_boots(
+    cheap: tuple[int, int], dear: tuple[int, int], load: float, high: int
+) -> None:
+    seen = observe(load, replicas(*cheap) + replicas(*dear, variant="dear"))
+
+    decision = decide(spec(CHEAP, DEAR, max_replicas=high), seen, NOW)
+    acts = moves(decision.desired, seen, {})
+
+    if acts.drain:
+        assert len(acts.cancel) == cheap[1] + dear[1]
+
+
+def test_what_takes_no_request_is_not_grown_where_prefill_binds() -> None:
+    useless = replace(CHEAP, table=replace(TABLE, rates=((0.0, 0.0), (0.0, 0.0))))
+
+    decision = decide(spec(useless, DEAR), observe(2.0, replicas(1), rate=3.0), NOW)
+
+    assert decision.desired == {"cheap": 1, "dear": 3}
+
+
+def test_lengths_beyond_the_table_take_their_share_less() -> None:
+    assert TABLE.rate(1024, 256) == 0.4
+    assert TABLE.rate(2048, 512) == pytest.approx(0.1)
+
+
 @settings(max_examples=100)
 @given(serving=COUNTS, booting=COUNTS, desired=st.integers(0, 24))
 def test_booting_replicas_are_cancelled_before_a_serving_one_is_drained(

@@ -83,7 +83,7 @@ def test_leaving_out_a_lane_the_fit_still_meets_it() -> None:
     knees = timings.knees_of("Llama-3.1-8B-Instruct")
     free = fit.Free(prefill=(2048,), decode=(2048,), scalars=("decode_ms_per_slot", "host_ms"))
 
-    again = fit.fit(LLAMA.timing, kept, free, knees=knees, share=0.02, least_share=0.01)
+    again = fit.fit(LLAMA.timing, kept, free, knees=knees)
 
     for row in left_out:
         ours = points.emulated(again, row)
@@ -98,10 +98,11 @@ def test_the_committed_fit_is_a_minimum_and_a_constant_moved_by_a_tenth_is_worse
 ) -> None:
     rows = timings.rows_of("Llama-3.1-8B-Instruct", POINTS)
     knees = timings.knees_of("Llama-3.1-8B-Instruct")
-    here = fit.misfit(LLAMA.timing, rows, knees)
+    steps = evidence.step_costs("Llama-3.1-8B-Instruct")
+    here = fit.misfit(LLAMA.timing, rows, knees, steps)
 
     for factor in (1.1, 1 / 1.1):
-        assert fit.misfit(fit.moved(LLAMA.timing, name, factor), rows, knees) > here
+        assert fit.misfit(fit.moved(LLAMA.timing, name, factor), rows, knees, steps) > here
 
 
 def test_a_timing_model_reads_back_as_written() -> None:

@@ -11,6 +11,16 @@ from neuronfleet.serving.api.problems import SpecError
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1, "int8": 1}
 _DENSE = ("llama", "mistral", "qwen2", "qwen3")
+_SIZES = (
+    "_size",
+    "_layers",
+    "_heads",
+    "_dim",
+    "_experts",
+    "_interval",
+    "_per_tok",
+    "position_embeddings",
+)
 _HYBRID_MOE = ("qwen3_5_moe", "qwen3_5_moe_text")
 
 
@@ -61,6 +71,9 @@ def from_config(name: str, config: Mapping[str, Any]) -> Architecture:
         SpecError: a field is missing, or the family's layers are not known here.
     """
     text = config.get("text_config", config)
+    if not isinstance(text, Mapping):
+        raise SpecError(f"config.json of {name}: text_config = {text}, must be a mapping")
+    _check_sizes(name, text)
     family = str(text.get("model_type", config.get("model_type", "")))
     try:
         if family in _DENSE:
@@ -75,12 +88,24 @@ def from_config(name: str, config: Mapping[str, Any]) -> Architecture:
     )
 
 
+def _check_sizes(name: str, text: Mapping[str, Any]) -> None:
+    """Every size that is there must be a whole number above 0."""
+    for field, value in text.items():
+        if field.endswith(_SIZES) and value is not None:
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not whole or value < 1:
+                raise SpecError(f"config.json of {name}: {field} = {value}, must be at least 1")
+
+
 def from_file(path: Path, name: str | None = None) -> Architecture:
     """Sizes from a `config.json` on disk."""
     try:
         config = json.loads(path.read_text())
-    except (OSError, ValueError) as wrong:
-        raise SpecError(f"{path}: {wrong}, must be a readable config.json") from wrong
+    except (OSError, ValueError, RecursionError) as wrong:
+        reason = wrong.strerror if isinstance(wrong, OSError) else wrong
+        raise SpecError(f"{path}: {reason}, must be a readable config.json") from wrong
+    if not isinstance(config, dict):
+        raise SpecError(f"{path}: holds no mapping, must be a readable config.json")
     return from_config(name or path.parent.name, config)
 
 

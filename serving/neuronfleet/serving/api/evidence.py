@@ -104,8 +104,11 @@ class _Row:
         return value
 
     def count(self, name: str, *, required: bool = False) -> int | None:
-        """A whole number from 1."""
+        """A whole number in [1, 1048576]: more is no measurement, and would take for ever."""
         value = self.number(name, low=1)
+        if value is not None and value > _MOST:
+            self._wrong(name, self.text(name), f"must be in [1, {_MOST}]")
+            return None
         if value is None and required and not self.text(name):
             self._wrong(name, "nothing", "must be given")
         return None if value is None else int(value)
@@ -119,6 +122,7 @@ class _Row:
         self._problems.append(Problem(path=path, value=value, allowed=allowed))
 
 
+_MOST = 1_048_576
 _SERVE_COLUMNS = ("model", "isl_tokens", "osl_tokens", "concurrency", "status")
 
 
@@ -128,12 +132,16 @@ def parse_serve_points(text: str, source: str) -> tuple[ServePoint, ...]:
     Raises:
         SpecError: a needed column is missing or a cell is not what its column says.
     """
-    reader = csv.DictReader(io.StringIO(text))
-    missing = [name for name in _SERVE_COLUMNS if name not in (reader.fieldnames or ())]
+    try:
+        reader = csv.DictReader(io.StringIO(text))
+        rows, names = list(reader), reader.fieldnames or ()
+    except csv.Error as wrong:
+        raise SpecError(f"{source}: {wrong}, must be a CSV file") from wrong
+    missing = [name for name in _SERVE_COLUMNS if name not in names]
     if missing:
         raise SpecError(f"{source}: columns = {', '.join(missing)} missing, must be given")
     problems: list[Problem] = []
-    points = tuple(_serve_point(_Row(at, row, problems)) for at, row in enumerate(reader, start=2))
+    points = tuple(_serve_point(_Row(at, row, problems)) for at, row in enumerate(rows, start=2))
     if problems:
         raise SpecError.of(source, problems)
     return points
@@ -210,6 +218,15 @@ def knee_points() -> tuple[KneePoint, ...]:
         )
         for row in rows
     )
+
+
+def step_costs(model: str) -> dict[int, float]:
+    """Decode step milliseconds by length bucket, where the study read them off its logs."""
+    return {
+        int(row["length_bucket"]): float(row["step_ms"])
+        for row in table("steps.csv")
+        if row["model"] == model
+    }
 
 
 def table(name: str) -> list[dict[str, str]]:

@@ -78,8 +78,7 @@ class Fields:
             return default
         whole = isinstance(value, int) and not isinstance(value, bool)
         if not whole or not low <= value <= high:
-            given = "nothing" if value is None else value
-            self.problem(name, given, f"must be in [{low}, {high}]")
+            self.problem(name, _shown(value), f"must be in [{low}, {high}]")
             return low if default is None else default
         return int(value)
 
@@ -90,8 +89,7 @@ class Fields:
             return default
         real = isinstance(value, int | float) and not isinstance(value, bool)
         if not real or not low <= value <= high:
-            given = "nothing" if value is None else value
-            self.problem(name, given, f"must be in [{low:g}, {high:g}]")
+            self.problem(name, _shown(value), f"must be in [{low:g}, {high:g}]")
             return low if default is None else default
         return float(value)
 
@@ -207,6 +205,13 @@ class Fields:
 
     def _at(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
+
+
+def _shown(value: object) -> object:
+    """A value where a number was wanted: a string shows its quotes, which are what is wrong."""
+    if value is None:
+        return "nothing"
+    return repr(value) if isinstance(value, str) else value
 
 
 def duration_seconds(value: object) -> float | None:

@@ -20,6 +20,21 @@ _MOST_REPLICAS = 10_000
 _DAY = 86_400.0
 
 
+class _Loader(yaml.SafeLoader):
+    """Safe YAML that refuses a key given twice, where the last would silently win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping with every key once."""
+        seen = set()
+        for key_node, _ in node.value:
+            if isinstance(key_node, yaml.ScalarNode):
+                if key_node.value in seen:
+                    text = f"field {key_node.value} is given twice"
+                    raise yaml.MarkedYAMLError(problem=text, problem_mark=key_node.start_mark)
+                seen.add(key_node.value)
+        return super().construct_mapping(node, deep)
+
+
 class Mode(StrEnum):
     """Whether decisions are carried out."""
 
@@ -118,7 +133,9 @@ def parse(
 ) -> Manifest:
     """Parse YAML documents; see `load`."""
     try:
-        documents = [d for d in yaml.safe_load_all(text) if d is not None]
+        documents = [d for d in yaml.load_all(text, _Loader) if d is not None]
+    except RecursionError as wrong:
+        raise SpecError(f"{source}: nested too deep, must be a fleet file") from wrong
     except yaml.YAMLError as wrong:
         line = " ".join(str(wrong).split())
         raise SpecError(f"{source}: not YAML: {line}") from wrong

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from neuronfleet.serving.api.evidence import Figures, KneePoint, ServePoint
+from neuronfleet.serving.api.hardware import catalog
 from neuronfleet.serving.api.variant import default_buckets
 from neuronfleet.serving.replica import points
 from neuronfleet.serving.replica.fit import BARS
@@ -11,6 +12,8 @@ from neuronfleet.serving.replica.timing import PromptTooLongError, TimingModel
 from neuronfleet.serving.replica.timings import timing_of
 
 _DEFAULT_MODEL_LEN = 2048
+_MEASURED_FAMILY = "inferentia2"
+"""Every fit is of runs on this chip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,10 @@ def check_knees(rows: Sequence[KneePoint]) -> list[CheckedKnee]:
 def _check(point: ServePoint) -> Checked:
     if point.status != "ok":
         return Checked(point=point, status=point.status, emulated=None)
+    chip = catalog().get(point.instance_type)
+    if point.instance_type and (chip is None or chip.family != _MEASURED_FAMILY):
+        status = f"no timing model measured on {point.instance_type}"
+        return Checked(point=point, status=status, emulated=None)
     timing = _timing(point)
     if timing is None:
         return Checked(point=point, status="no timing model of this model", emulated=None)

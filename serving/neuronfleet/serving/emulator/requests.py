@@ -58,6 +58,9 @@ def read_body(data: bytes, content_type: str) -> Mapping[str, object]:
         at = error.pos if isinstance(error, json.JSONDecodeError) else error.start
         flaw = Flaw(kind="json_invalid", loc=f"body.{at}", message="JSON decode error", value={})
         raise invalid([flaw]) from error
+    except RecursionError as error:
+        flaw = Flaw(kind="json_invalid", loc="body", message="JSON nested too deep", value={})
+        raise invalid([flaw]) from error
     if not isinstance(body, dict):
         message = "Input should be a valid dictionary or object to extract fields from"
         raise invalid([Flaw(kind="model_attributes_type", loc="body", message=message, value=body)])

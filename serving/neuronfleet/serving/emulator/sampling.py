@@ -18,6 +18,10 @@ class Kind(StrEnum):
     CHAT = "chatcmpl"
 
 
+_MOST_SEQUENCES = 16_384
+"""vLLM's own limit of sequences a request."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """The typed fields of a body."""
@@ -84,6 +88,8 @@ def check_sampling(fields: Fields, wanted: Wanted, limits: Sequence[int]) -> Non
     """
     if wanted.n < 1:
         raise bad_request(f"n must be at least 1, got {wanted.n}.")
+    if wanted.n > _MOST_SEQUENCES:
+        raise bad_request(f"n must be at most {_MOST_SEQUENCES}, got {wanted.n}.")
     _check_penalties(fields)
     heat = wanted.temperature
     if heat is not None and heat < 0:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from neuronfleet.serving.api.problems import SpecError
 from neuronfleet.serving.gateway.config import CONFIG_FILE, KEYS_MAP, SOCKET_FILE, files
 from neuronfleet.serving.gateway.errors import GatewayError
 from neuronfleet.serving.gateway.keys import ClientKey, KeyChanges, keys_map, parse_keys
@@ -129,9 +130,10 @@ class GatewayProcess:
     def _read_keys(self, path: Path) -> tuple[ClientKey, ...]:
         try:
             text = path.read_text()
-        except OSError as error:
-            raise GatewayError(f"the keys' file cannot be read: {error}") from error
-        return parse_keys(text, str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+            raise SpecError(f"{path}: {reason}, must be a readable file of API keys") from error
+        return (*parse_keys(text, str(path)), *self._settings.own_keys)
 
 
 def _find(binary: str) -> str:

@@ -25,6 +25,13 @@ MODEL_MISSING = Refusal(
     message="The body must be a JSON object with `model`, a string.",
     param="model",
 )
+MANY_SEQUENCES = Refusal(
+    status=400,
+    kind="BadRequestError",
+    message="One sequence a request here: n must be 1, and prompt one text or one list of ids. "
+    "Each sequence takes a slot, and a request is counted as one.",
+    param="n",
+)
 KEY_WRONG = Refusal(
     status=401,
     kind="AuthenticationError",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuronfleet.serving.api.problems import Problem, SpecError
+from neuronfleet.serving.gateway.keys import ClientKey
 
 # A proxy or server name of HAProxy. The gateway's own proxies begin with "_", so none can clash.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
@@ -62,6 +63,8 @@ class GatewaySettings:
     """Where Prometheus reads /metrics."""
     keys_file: Path | None = None
     """Lines of `<sha256 of the key> <class> [name]`; None asks nobody for a key."""
+    own_keys: tuple[ClientKey, ...] = ()
+    """Known beside those of the file, as that of a run's own traffic; nothing without a file."""
     max_body_bytes: int = 65536
     """Larger bodies get 413. A waiting request holds its body, so this bounds the memory."""
     max_header_bytes: int = 16384

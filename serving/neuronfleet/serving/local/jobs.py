@@ -41,8 +41,10 @@ class Jobs:
         recorder: Recorder,
         prober: Prober,
         endpoint: str,
+        key: str,
     ) -> None:
-        self._setup, self._fleets, self._endpoint = setup, fleets, endpoint
+        self._setup, self._fleets = setup, fleets
+        self._endpoint, self._key = endpoint, key
         self._clock, self._session = clock, session
         self._gateway, self._prometheus = gateway, prometheus
         self._loop, self._recorder, self._prober = loop, recorder, prober
@@ -130,6 +132,7 @@ class Jobs:
         fleet.client = self._setup.client(
             Assignment(
                 endpoint=self._endpoint,
+                key=self._key,
                 fleet=fleet.spec,
                 load=load,
                 run=self._setup.run,

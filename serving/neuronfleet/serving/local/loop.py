@@ -35,7 +35,6 @@ class ControlLoop:
         self._fleets = _by_priority(fleets, budget)
         self._observer, self._gateway, self._clock = observer, gateway, clock
         self._budget = budget
-        self._blind = False
 
     async def tick(self) -> None:
         """One turn."""
@@ -60,16 +59,21 @@ class ControlLoop:
         return replace(fleet.roster.observe(), samples=samples)
 
     def _claim(self, fleet: RunningFleet, decision: Decision) -> Claim:
-        running = dict.fromkeys(decision.desired, 0)
+        serving = dict.fromkeys(decision.desired, 0)
+        booting = dict(serving)
         leaving = []
         for replica in fleet.roster.replicas.values():
-            if replica.phase in (Phase.BOOTING, Phase.SERVING):
-                running[replica.variant.name] += 1
+            name = replica.variant.name
+            if replica.phase is Phase.SERVING:
+                serving[name] += 1
+            elif replica.phase is Phase.BOOTING:
+                booting[name] += 1
             else:
-                leaving.append(replica.variant.name)
+                leaving.append(name)
         return Claim(
             decision=decision,
-            running=running,
+            serving=serving,
+            booting=booting,
             usd_per_hour=fleet.prices,
             leaving_usd_per_hour=sum(fleet.prices.get(name) or 0.0 for name in leaving),
         )

@@ -1,6 +1,8 @@
 """Bring a fleet up on this machine, keep it running, and take every part of it down again."""
 
 import asyncio
+import hashlib
+import secrets
 import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -11,6 +13,7 @@ from typing import Any
 import aiohttp
 
 from neuronfleet.serving.api.fleet import ServingFleet
+from neuronfleet.serving.gateway.keys import ClientKey, TrafficClass
 from neuronfleet.serving.gateway.process import GatewayProcess
 from neuronfleet.serving.gateway.settings import GatewayFleet, GatewaySettings
 from neuronfleet.serving.local import record
@@ -40,6 +43,7 @@ class LocalFleet:
         self.fleets: list[RunningFleet] = []
         self._stack = AsyncExitStack()
         self._started = datetime.now(UTC)
+        self._key = secrets.token_urlsafe(32)
 
     async def __aenter__(self) -> "LocalFleet":
         try:
@@ -111,7 +115,13 @@ class LocalFleet:
             canary_port=free_port(),
             metrics_port=free_port(),
             keys_file=setup.keys_file,
+            own_keys=(self._own_key(),),
         )
+
+    def _own_key(self) -> ClientKey:
+        """The key of the run's own traffic, known to this run alone."""
+        digest = hashlib.sha256(self._key.encode()).hexdigest()
+        return ClientKey(sha256=digest, traffic=TrafficClass.INTERACTIVE, name="this run")
 
     def _running(self, fleet: ServingFleet, staffing: Any, directory: Path) -> RunningFleet:
         prices = {
@@ -179,6 +189,7 @@ class LocalFleet:
                 canary_port=gateway_settings.canary_port,
             ),
             endpoint=self.endpoint,
+            key=self._key,
         )
 
     def _start_first(self, fleet: RunningFleet) -> None:

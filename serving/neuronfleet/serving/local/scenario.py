@@ -196,6 +196,8 @@ def _read_load(fields: Fields, names: list[str]) -> Load:
 def _check_load(fields: Fields, load: Load) -> None:
     if load.shape is Shape.TRACE and load.trace is None:
         fields.problem("file", "nothing", "must be given with shape trace")
+    if load.trace is not None and load.shape is not Shape.TRACE:
+        fields.problem("file", load.trace, "must be given with shape trace alone")
     if load.shape is Shape.STAGES and not load.stages:
         fields.problem("stages", "nothing", "must be given with shape stages")
     if load.shape is Shape.BURST and load.peak is None:

@@ -52,6 +52,8 @@ class Assignment:
 
     endpoint: str
     """Ends in /v1."""
+    key: str
+    """API key that the endpoint knows this client by."""
     fleet: ServingFleet
     load: Load
     run: LocalRun

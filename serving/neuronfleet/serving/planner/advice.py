@@ -27,7 +27,7 @@ class Advice:
     """Dollars a million output tokens at the knee, as configured."""
     usd_per_million_after: float
     extrapolated: bool
-    """Whether the change leaves the range in which the timing model was measured."""
+    """Whether it leaves what was measured: other compiled slots than the evidence has."""
 
     @property
     def gain(self) -> float:
@@ -87,7 +87,7 @@ def _changes(fleet: ServingFleet, row: Row) -> Iterator[tuple[str, Variant, bool
     for seqs in sorted({variant.max_num_seqs // 2, variant.max_num_seqs * 3 // 2, by_memory}):
         if 0 < seqs <= by_memory and seqs != variant.max_num_seqs:
             words = f"maxNumSeqs: {variant.max_num_seqs} -> {seqs}"
-            yield words, replace(variant, max_num_seqs=seqs), seqs > variant.max_num_seqs
+            yield words, replace(variant, max_num_seqs=seqs), True
 
 
 def _bucket_changes(

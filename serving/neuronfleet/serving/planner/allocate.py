@@ -12,8 +12,9 @@ class Claim:
     """A fleet's decision with what it costs."""
 
     decision: Decision
-    running: Counts
-    """Replicas serving or booting now, by variant."""
+    serving: Counts
+    """Replicas serving now, by variant."""
+    booting: Counts
     usd_per_hour: Mapping[str, float | None]
     """Price of one replica, by variant; an unknown price is granted nothing new."""
     leaving_usd_per_hour: float = 0.0
@@ -40,18 +41,17 @@ def allocate(claims: Sequence[Claim], budget_usd_per_hour: float) -> list[Decisi
 
 
 def _keep(claim: Claim, left: float) -> tuple[Counts, float]:
-    """What runs and is wanted, as far as the money goes."""
-    kept: Counts = {}
-    for variant, wanted in claim.decision.desired.items():
-        count = min(wanted, claim.running.get(variant, 0))
-        price = claim.usd_per_hour.get(variant)
-        if price is None:
-            # It runs, so it was paid for by someone's choice; its cost is unknown, not zero.
-            kept[variant] = count
-            continue
-        affordable = max(0, int((left + 1e-9) / price)) if price > 0 else count
-        kept[variant] = min(count, affordable)
-        left -= kept[variant] * price
+    """What runs and is wanted, as far as the money goes: serving replicas before booting ones."""
+    kept: Counts = dict.fromkeys(claim.decision.desired, 0)
+    for stage in (claim.serving, claim.booting):
+        for variant, wanted in claim.decision.desired.items():
+            count = min(wanted - kept[variant], stage.get(variant, 0))
+            price = claim.usd_per_hour.get(variant)
+            if price:
+                count = min(count, max(0, int((left + 1e-9) / price)))
+                left -= count * price
+            # At an unknown price it runs by someone's choice; its cost is unknown, not zero.
+            kept[variant] += count
     return kept, left
 
 

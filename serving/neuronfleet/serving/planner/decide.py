@@ -96,7 +96,7 @@ class Decision:
 
 def decide(spec: StaffingSpec, seen: Observation, now: float) -> Decision:
     """The size that a fleet should have at `now`, seconds on the fleet's clock."""
-    have = _have(spec, seen)
+    have, booting = _have(spec, seen), _have(spec, seen, Phase.BOOTING)
     usable = [s for s in seen.samples if now - _window(spec) <= s.at_s <= now]
     latest = usable[-1] if usable else None
     rates = _rates(spec, latest)
@@ -104,15 +104,15 @@ def decide(spec: StaffingSpec, seen: Observation, now: float) -> Decision:
     high = max(spec.bounds.max_replicas, spec.bounds.min_replicas)
     need = _with_standby(spec, rates, _need(spec, seen, usable, now))
 
-    within = cut(have, spec.variants, high=high)
+    within = cut(have, booting, spec.variants, high=high)
     desired = grown(need, within, spec.variants, rates, low=low, high=high)
     reason = _reason(spec, have, desired, need, rates)
     if desired == have:
         blocked = _forbids_shrink(spec, seen, usable, now)
-        fewer = shed(need, have, spec.variants, rates, low=low) != have
+        fewer = shed(need, have, booting, spec.variants, rates, low=low) != have
         if blocked is None and fewer:
             calm = _with_standby(spec, rates, _highest_need(spec, seen, usable))
-            desired = shed(calm, have, spec.variants, rates, low=low)
+            desired = shed(calm, have, booting, spec.variants, rates, low=low)
             if desired != have:
                 reason = Reason.LESS_LOAD if sum(desired.values()) else Reason.IDLE
         elif blocked is not None and (fewer or blocked is Reason.UNKNOWN):
@@ -134,11 +134,12 @@ def decide(spec: StaffingSpec, seen: Observation, now: float) -> Decision:
     )
 
 
-def _have(spec: StaffingSpec, seen: Observation) -> Counts:
-    """Replicas serving or on their way, by variant."""
+def _have(spec: StaffingSpec, seen: Observation, *phases: Phase) -> Counts:
+    """Replicas in these phases by variant; serving or on their way where none is named."""
+    wanted = phases or (Phase.BOOTING, Phase.SERVING)
     counts = {variant.name: 0 for variant in spec.variants}
     for replica in seen.replicas:
-        if replica.phase in (Phase.BOOTING, Phase.SERVING) and replica.variant in counts:
+        if replica.phase in wanted and replica.variant in counts:
             counts[replica.variant] += 1
     return counts
 
@@ -223,7 +224,7 @@ def _with_standby(spec: StaffingSpec, rates: Rates, need: Need) -> Need:
     """The need and the standby replicas beside it, in units of the cheapest variant."""
     if not spec.bounds.standby:
         return need
-    cheapest = min(spec.variants, key=StaffedVariant.by_price)
+    cheapest = min(spec.variants, key=lambda v: v.by_price(v.ceiling))
     spare = spec.bounds.standby
     return Need(
         slots=need.slots + spare * cheapest.ceiling,

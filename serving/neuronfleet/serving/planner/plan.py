@@ -16,7 +16,11 @@ from neuronfleet.serving.replica.timing import Basis, TimingModel
 
 _GPU_ROWS = {"mi300x": "1x MI300X", "h200": "1x H200"}
 """Catalog name to the accelerator that the second-hand GPU rows name."""
-_MOST_REPLICAS = 512
+_MOST_REPLAYED = 16
+"""Replicas replayed at most: beyond them one queue smooths no more than it does here."""
+_LEAST_ARRIVALS, _ARRIVALS_A_REPLICA = 1200, 250
+_DEEPEST_QUEUE = 16
+"""Clients a slot of a closed loop beyond which nothing is replayed: its latencies say nothing."""
 UNKNOWN = Figures(output_tok_per_s=None, ttft_p50_ms=None, ttft_p99_ms=None, tpot_p50_ms=None)
 
 
@@ -33,6 +37,8 @@ class Row:
     """How its figures came about; None where nothing is known."""
     source: str | None
     """What its figures rest on, in words."""
+    measured: bool = False
+    """Whether the figures are those of a run at this very load; else they are simulated."""
     replicas: int | None
     figures: Figures
     """Whole fleet at the declared load."""
@@ -120,18 +126,26 @@ def _gpu_row(fleet: ServingFleet, row: Row) -> Row:
         most = max((p.figures.output_tok_per_s or 0.0 for p in known), default=0.0)
         if not most:
             return row
-        return _with(row, replicas=math.ceil(offered / most), tok_per_s=offered)
+        return _with(row, replicas=math.ceil(offered / most), tok_per_s=offered, measured=False)
     point = next((p for p in known if _same_load(fleet, p)), None)
     if point is None:
         return row
-    return _with(row, replicas=1, tok_per_s=point.figures.output_tok_per_s)
+    return _with(row, replicas=1, tok_per_s=point.figures.output_tok_per_s, measured=True)
 
 
-def _with(row: Row, *, replicas: int, tok_per_s: float | None) -> Row:
-    """A GPU's row with its measured throughput."""
-    figures = replace(UNKNOWN, output_tok_per_s=tok_per_s)
+def _with(row: Row, *, replicas: int, tok_per_s: float | None, measured: bool) -> Row:
+    """A GPU's row with its throughput: measured at this load, or taken from another."""
     source = "second-hand throughput that the Llama 3.1 8B study quotes; no latencies"
-    return replace(row, basis=Basis.MEASURED, source=source, replicas=replicas, figures=figures)
+    if not measured:
+        source += "; measured at 1024/1024, taken to carry as many tokens here"
+    return replace(
+        row,
+        basis=Basis.MEASURED if measured else Basis.SCALED,
+        source=source,
+        measured=measured,
+        replicas=replicas,
+        figures=replace(UNKNOWN, output_tok_per_s=tok_per_s),
+    )
 
 
 def _is_8b(fleet: ServingFleet) -> bool:
@@ -150,15 +164,16 @@ def _same_load(fleet: ServingFleet, point: ServePoint) -> bool:
 
 def _closed_row(fleet: ServingFleet, row: Row, timing: TimingModel) -> Row:
     """A closed loop: its clients spread over the replicas, each replica's loop replayed."""
-    traffic = fleet.traffic
-    workers = traffic.concurrency or 1
-    bounds = fleet.bounds
-    wanted = math.ceil(workers / row.ceiling.slots)
+    traffic, bounds = fleet.traffic, fleet.bounds
+    workers, slots = traffic.concurrency or 1, row.ceiling.slots
+    wanted = math.ceil(workers / slots)
     replicas = max(1, bounds.min_replicas, min(wanted, bounds.max_replicas))
     each = math.ceil(workers / replicas)
+    if each > _DEEPEST_QUEUE * slots:
+        return replace(row, replicas=replicas)
     served = replay.closed_loop(
         timing,
-        slots=row.ceiling.slots,
+        slots=slots,
         workers=each,
         requests=max(32, 8 * each),
         prompt_tokens=round(traffic.input_tokens.mean),
@@ -168,7 +183,7 @@ def _closed_row(fleet: ServingFleet, row: Row, timing: TimingModel) -> Row:
     figures = points.figures_of(served)
     point = _measured_point(fleet, row, timing) if replicas == 1 else None
     if point is not None:
-        figures = point.figures
+        row, figures = replace(row, measured=True), point.figures
     elif figures.output_tok_per_s is not None:
         # One replica's throughput times their count; latencies are the same on each.
         all_of_them = figures.output_tok_per_s * workers / each
@@ -202,28 +217,36 @@ def _open_row(fleet: ServingFleet, row: Row, timing: TimingModel) -> Row:
     """An open load: the law's replicas, then as many more as the step machine asks."""
     traffic, objective, bounds = fleet.traffic, fleet.objective, fleet.bounds
     rate = traffic.requests_per_second or 0.0
-    prompt, output = round(traffic.input_tokens.mean), round(traffic.output_tokens.mean)
     start = law_replicas(fleet, timing, row.ceiling.slots)
-    replicas = max(1, bounds.min_replicas, min(start, _MOST_REPLICAS))
+    most = max(bounds.max_replicas, bounds.min_replicas, 1)
+    replicas = max(1, bounds.min_replicas, min(start, most))
     while True:
-        arrivals = replay.poisson(
-            42,
-            rate=rate,
-            seconds=max(600.0, 1200 / rate),
-            prompt_tokens=prompt,
-            output_tokens=output,
-        )
-        served = replay.open_loop(
-            timing, slots=row.ceiling.slots, arrivals=arrivals, replicas=replicas
-        )
+        served = _replayed(fleet, timing, row.ceiling.slots, replicas)
         share = replay.attainment(served, ttft_ms=objective.ttft_ms, tpot_ms=objective.tpot_ms)
         done = share is None or share >= objective.attainment
-        if done or replicas >= min(bounds.max_replicas, 2 * start + 8):
+        if done or replicas >= min(most, 2 * start + 8):
             break
-        replicas += 1
-    simulated = points.figures_of(served)
-    figures = replace(simulated, output_tok_per_s=rate * traffic.output_tokens.mean)
+        # An eighth more at a time: a large fleet is found in a few replays.
+        replicas = min(most, replicas + max(1, replicas // 8))
+    figures = replace(points.figures_of(served), output_tok_per_s=rate * traffic.output_tokens.mean)
     return _filled(fleet, row, timing, replicas=replicas, figures=figures, served=served)
+
+
+def _replayed(
+    fleet: ServingFleet, timing: TimingModel, slots: int, replicas: int
+) -> list[replay.Served]:
+    """The declared open load on so many replicas; of a large fleet a part with its share of it."""
+    traffic = fleet.traffic
+    part = min(replicas, _MOST_REPLAYED)
+    rate = (traffic.requests_per_second or 0.0) * part / replicas
+    arrivals = replay.poisson(
+        42,
+        rate=rate,
+        seconds=max(_LEAST_ARRIVALS, _ARRIVALS_A_REPLICA * part) / rate,
+        prompt_tokens=round(traffic.input_tokens.mean),
+        output_tokens=round(traffic.output_tokens.mean),
+    )
+    return replay.open_loop(timing, slots=slots, arrivals=arrivals, replicas=part)
 
 
 def law_replicas(fleet: ServingFleet, timing: TimingModel, slots: int) -> int:
@@ -248,6 +271,9 @@ def _filled(
     served: list[replay.Served],
 ) -> Row:
     objective, traffic = fleet.objective, fleet.traffic
+    if timing.basis is Basis.ROOFLINE:
+        # A bound of time attains what no device need attain.
+        return replace(row, replicas=replicas, figures=figures)
     share = replay.attainment(served, ttft_ms=objective.ttft_ms, tpot_ms=objective.tpot_ms)
     knee = capacity.knee(
         timing,

@@ -60,10 +60,13 @@ class CapacityTable:
     """rates[prompt][output], requests a second; 0 where the objective is out of reach."""
 
     def rate(self, prompt_tokens: float, output_tokens: float) -> float:
-        """The rate of the next longer shape in the table, the longest one's past its end."""
+        """The rate of the next longer shape in the table; past its end less, in proportion."""
+        beyond = max(1.0, prompt_tokens / self.prompt_tokens[-1]) * max(
+            1.0, output_tokens / self.output_tokens[-1]
+        )
         row = min(bisect_left(self.prompt_tokens, prompt_tokens), len(self.prompt_tokens) - 1)
         column = min(bisect_left(self.output_tokens, output_tokens), len(self.output_tokens) - 1)
-        return self.rates[row][column]
+        return self.rates[row][column] / beyond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +98,10 @@ class StaffedVariant:
             return None
         return self.table.rate(prompt_tokens, output_tokens)
 
-    def by_price(self) -> tuple[float, str]:
-        """What orders variants: dollars a slot, unknown prices last."""
+    def by_price(self, units: float) -> tuple[float, str]:
+        """What orders variants: dollars a unit of what they give, unknown prices last."""
         price = float("inf") if self.usd_per_hour is None else self.usd_per_hour
-        return price / self.ceiling, self.name
+        return price / units, self.name
 
 
 def satisfied(
@@ -124,35 +127,74 @@ def grown(
 ) -> Counts:
     """What is there and as many of the cheapest variant as the need and `low` ask, up to `high`."""
     counts = dict(have)
-    cheapest = sorted(variants, key=StaffedVariant.by_price)
     total = sum(counts.values())
     while total < high and (total < low or not satisfied(need, counts, variants, rates)):
-        open_ones = [v for v in cheapest if v.most is None or counts[v.name] < v.most]
-        if not open_ones:
+        choice = _next_to_grow(need, counts, variants, rates)
+        if choice is None:
             break
-        counts[open_ones[0].name] += 1
+        counts[choice] += 1
         total += 1
     return counts
 
 
+def _next_to_grow(
+    need: Need, counts: Counts, variants: tuple[StaffedVariant, ...], rates: Rates
+) -> str | None:
+    """The cheapest variant with capacity left that helps with what is missing; None if none."""
+    open_ones = [v for v in variants if v.most is None or counts[v.name] < v.most]
+    slots = sum(counts[v.name] * v.ceiling for v in variants)
+    if need.rate and slots + 1e-9 >= need.slots and any(rates.values()):
+        # Prefill binds: dollars a request count, and what takes no request does not help.
+        helping = [v for v in open_ones if rates[v.name] > 0]
+        by_rate = min(helping, key=lambda v: v.by_price(rates[v.name]), default=None)
+        return None if by_rate is None else by_rate.name
+    by_slot = min(open_ones, key=lambda v: v.by_price(v.ceiling), default=None)
+    return None if by_slot is None else by_slot.name
+
+
+def _dearest(variants: tuple[StaffedVariant, ...]) -> list[StaffedVariant]:
+    return sorted(variants, key=lambda v: v.by_price(v.ceiling), reverse=True)
+
+
 def shed(
-    need: Need, have: Counts, variants: tuple[StaffedVariant, ...], rates: Rates, *, low: int
+    need: Need,
+    have: Counts,
+    booting: Counts,
+    variants: tuple[StaffedVariant, ...],
+    rates: Rates,
+    *,
+    low: int,
 ) -> Counts:
-    """What is there without what the need and `low` can do without, the dearest variant first."""
-    counts = dict(have)
-    for variant in sorted(variants, key=StaffedVariant.by_price, reverse=True):
-        while counts[variant.name] > 0 and sum(counts.values()) > low:
-            fewer = counts | {variant.name: counts[variant.name] - 1}
-            if not satisfied(need, fewer, variants, rates):
-                break
-            counts = fewer
+    """What is there without what the need and `low` can do without.
+
+    Booting replicas of any variant go first, the dearest before the cheaper; a serving one goes
+    only where none is booting any more, since until those serve it is all that does.
+    """
+    counts, left = dict(have), dict(booting)
+    for stage in (left, counts):
+        if stage is counts and any(left.values()):
+            break
+        for variant in _dearest(variants):
+            while stage.get(variant.name, 0) > 0 and sum(counts.values()) > low:
+                fewer = counts | {variant.name: counts[variant.name] - 1}
+                if not satisfied(need, fewer, variants, rates):
+                    break
+                counts[variant.name] -= 1
+                if stage is left:
+                    left[variant.name] -= 1
     return counts
 
 
-def cut(have: Counts, variants: tuple[StaffedVariant, ...], *, high: int) -> Counts:
-    """What is there, less the dearest beyond `high`."""
-    counts = dict(have)
-    for variant in sorted(variants, key=StaffedVariant.by_price, reverse=True):
-        surplus = max(0, sum(counts.values()) - high)
-        counts[variant.name] -= min(counts[variant.name], surplus)
+def cut(
+    have: Counts, booting: Counts, variants: tuple[StaffedVariant, ...], *, high: int
+) -> Counts:
+    """What is there, less what is beyond `high`: booting replicas first, the dearest first."""
+    counts, left = dict(have), dict(booting)
+    for stage in (left, counts):
+        for variant in _dearest(variants):
+            surplus = max(0, sum(counts.values()) - high)
+            gone = min(stage.get(variant.name, 0), surplus)
+            counts[variant.name] -= gone
+            if stage is left:
+                left[variant.name] -= gone
     return counts

@@ -44,8 +44,19 @@ def crossover(fleet: ServingFleet, row: Row, rows: Sequence[Row]) -> Crossover |
         return _closed_crossover(row, priced)
     best = min(priced, key=_dollars)
     rivals = [one for one in priced if one is not best] if row is best else [row]
+    # Chips that were measured speak before those that are scaled.
     found = [crossing for one in rivals if (crossing := _open_crossover(fleet, best, one))]
-    return min(found, key=lambda one: one.from_requests_per_second or 0.0, default=None)
+    measured = [c for c in found if _is_measured(c.winner, rivals)] or found
+    return min(measured, key=lambda one: one.from_requests_per_second or 0.0, default=None)
+
+
+def _is_measured(name: str, rows: Sequence[Row]) -> bool:
+    """Whether this variant's throughput was ever measured, at whatever load."""
+    return any(
+        one.variant.name == name
+        and (one.basis is Basis.MEASURED or not one.variant.instance.is_neuron)
+        for one in rows
+    )
 
 
 def _closed_crossover(row: Row, priced: Sequence[Row]) -> Crossover | None:
@@ -69,7 +80,8 @@ def _open_crossover(fleet: ServingFleet, cheap: Row, dear: Row) -> Crossover | N
     small, large = cheap.price.usd_per_hour, dear.price.usd_per_hour
     if small >= large:
         return None
-    instances = math.floor(large / small + 1e-9) + 1
+    # From where it costs more by more than what counts as equal.
+    instances = math.ceil(_EQUAL * large / small)
     rate = _pool(fleet, cheap, (instances - 1) * cheap.variant.replicas_per_node)
     if _carries(fleet, dear) <= rate:
         return None
@@ -131,6 +143,8 @@ def _missing(row: Row) -> str:
         return "the model's architecture is not known, so neither memory nor time is"
     if row.price is None:
         return f"no {row.variant.capacity_type} price of {row.variant.instance.name} is known"
+    if row.variant.instance.is_neuron:
+        return f"far more clients than {row.replicas} replicas have slots; allow more"
     return f"no throughput of {row.variant.instance.name} at this load was measured"
 
 
@@ -175,8 +189,13 @@ def _held(fleet: ServingFleet, row: Row) -> str:
     if row.attainment is None:
         return "whether it holds the objective is unknown"
     verb = "holds" if row.attainment >= target else "misses"
+    most = max(fleet.bounds.max_replicas, fleet.bounds.min_replicas)
+    limit = (
+        f" with all {most} replicas allowed" if verb == "misses" and row.replicas == most else ""
+    )
     knee = f"; one replica's knee {row.knee:.2f} req/s simulated" if row.knee else ""
-    return f"{verb} the objective ({row.attainment:.0%} simulated, target {target:.0%}){knee}"
+    share = f"{row.attainment:.0%} simulated, target {target:.0%}"
+    return f"{verb} the objective{limit} ({share}){knee}"
 
 
 def _crossing(crossing: Crossover | None) -> str:

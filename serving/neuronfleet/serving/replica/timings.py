@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from neuronfleet.serving.api.evidence import KneePoint, ServePoint, knee_points, serve_points
+from neuronfleet.serving.api.evidence import (
+    KneePoint,
+    ServePoint,
+    knee_points,
+    serve_points,
+    step_costs,
+)
 from neuronfleet.serving.replica.fit import Free, constants, fit
 from neuronfleet.serving.replica.timing import Basis, Buckets, TimingModel
 
@@ -23,6 +29,8 @@ class Fitted:
     """Model name in the evidence rows."""
     instance_type: str
     tensor_parallel: int
+    max_num_seqs: int
+    """Slots that its decode graphs were compiled for: every step pays them all."""
     timing: TimingModel
 
 
@@ -51,9 +59,9 @@ _FREE = {
     "tinyllama-1.1b": Free(prefill=(256,), decode=(256,), scalars=("first_ms",)),
 }
 _MEASURED = (
-    ("llama-3.1-8b", "Llama-3.1-8B-Instruct", 2),
-    ("mistral-7b", "Mistral-7B-Instruct-v0.3", 2),
-    ("tinyllama-1.1b", "TinyLlama-1.1B-Chat-v1.0", 2),
+    ("llama-3.1-8b", "Llama-3.1-8B-Instruct", 2, 32),
+    ("mistral-7b", "Mistral-7B-Instruct-v0.3", 2, 32),
+    ("tinyllama-1.1b", "TinyLlama-1.1B-Chat-v1.0", 2, 4),
 )
 
 
@@ -77,10 +85,10 @@ def refit() -> tuple[Fitted, ...]:
     """Fit every measured model anew from the product's own rows (about a minute)."""
     points = serve_points()
     made: list[Fitted] = []
-    for model, evidence_model, degree in _MEASURED:
+    for model, evidence_model, degree, slots in _MEASURED:
         rows, knees = rows_of(evidence_model, points), knees_of(evidence_model)
         start = _START if not made else _like(made[0].timing, model)
-        timing = fit(start, rows, _FREE[model], knees=knees)
+        timing = fit(start, rows, _FREE[model], knees=knees, steps=step_costs(evidence_model))
         if made:
             timing = _fill(timing, made[0].timing, _FREE[model])
         loops = f"{len(rows)} closed-loop and {len(knees)} open-loop"
@@ -91,6 +99,7 @@ def refit() -> tuple[Fitted, ...]:
                 evidence_model=evidence_model,
                 instance_type="inf2.xlarge",
                 tensor_parallel=degree,
+                max_num_seqs=slots,
                 timing=_named(timing, source),
             )
         )
@@ -187,6 +196,7 @@ def dump(fitted: Sequence[Fitted]) -> str:
             "evidence_model": one.evidence_model,
             "instance_type": one.instance_type,
             "tensor_parallel": one.tensor_parallel,
+            "max_num_seqs": one.max_num_seqs,
             "timing": to_row(one.timing),
         }
         for one in fitted
