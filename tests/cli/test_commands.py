@@ -128,6 +128,23 @@ def test_foreign_evidence_is_checked_with_our_own_fit(tmp_path: Path) -> None:
     assert set(unknown["error"].values()) == {None}
 
 
+def test_a_check_that_misses_a_bar_or_replays_nothing_fails(tmp_path: Path) -> None:
+    head = (
+        "model,instance_type,isl_tokens,osl_tokens,concurrency,status,"
+        "output_tok_per_s_by_requested_tokens\n"
+    )
+    far, other = tmp_path / "far.csv", tmp_path / "other.csv"
+    far.write_text(head + "Llama-3.1-8B-Instruct,inf2.xlarge,1024,1024,8,ok,40\n")
+    other.write_text(head + "Llama-3.1-8B-Instruct,trn2.3xlarge,1024,1024,8,ok,40\n")
+
+    missed = run("emulate", "--check", "--evidence", far)
+    nothing = run("emulate", "--check", "--evidence", other)
+
+    assert (missed.exit_code, nothing.exit_code) == (1, 1)
+    assert "a point is outside its bar" in missed.output
+    assert "no point could be replayed" in nothing.output
+
+
 def test_the_check_in_words_names_the_worst_errors_and_the_knee() -> None:
     result = run("emulate", "--check")
 

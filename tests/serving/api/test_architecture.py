@@ -95,6 +95,8 @@ def test_a_config_on_disk_is_read_and_a_nested_text_config_too(tmp_path: Path) -
         ({"model_type": "rwkv"}, "model_type = rwkv, must be one of llama"),
         ({"model_type": "llama", "hidden_size": 64}, "must be given"),
         ({}, "model_type = nothing"),
+        ({"model_type": "llama", "num_attention_heads": 0}, "num_attention_heads = 0, must be"),
+        ({"model_type": "llama", "hidden_size": "abc"}, "hidden_size = abc, must be at least 1"),
     ],
 )
 def test_a_config_that_cannot_be_counted_says_why(

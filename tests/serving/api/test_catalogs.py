@@ -118,6 +118,8 @@ def test_prompt_tokens_are_those_the_server_saw() -> None:
         ("model,isl_tokens,osl_tokens,concurrency,status\nm,many,1,1,ok\n", "row 2, isl_tokens"),
         ("model,isl_tokens,osl_tokens,concurrency,status\nm,1,,1,ok\n", "osl_tokens = nothing"),
         ("model,isl_tokens,osl_tokens,concurrency,status\nm,1,1,0,ok\n", "concurrency = 0"),
+        ("model,isl_tokens,osl_tokens,concurrency,status\nm,1,1,1e8,ok\n", "concurrency = 1e8"),
+        ("model\n" + "x" * 200_000, "must be a CSV file"),
     ],
 )
 def test_wrong_evidence_names_row_column_and_value(text: str, message: str) -> None:

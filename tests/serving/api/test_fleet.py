@@ -261,7 +261,20 @@ def test_scaling_is_read_with_its_durations() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "a: [", "just words", "- 1\n- 2", "kind: Pod"])
+def test_a_field_given_twice_is_an_error_and_not_the_last_of_both() -> None:
+    text = yaml.safe_dump(document()).replace("kind: ServingFleet", "kind: x\nkind: ServingFleet")
+
+    with pytest.raises(SpecError, match="field kind is given twice"):
+        fleet.parse(text)
+
+
+def test_a_number_in_quotes_is_shown_with_them() -> None:
+    assert "spec.variants[0].maxNumSeqs = '8', must be in [1, 4096]" in problems(
+        variant(maxNumSeqs="8")
+    )
+
+
+@pytest.mark.parametrize("text", ["[" * 3000, "", "a: [", "just words", "- 1\n- 2", "kind: Pod"])
 def test_what_is_no_fleet_file_is_one_clear_error(text: str) -> None:
     with pytest.raises(SpecError):
         fleet.parse(text)

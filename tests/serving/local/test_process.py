@@ -118,6 +118,30 @@ def page_answers() -> bool:
         return False
 
 
+def test_a_run_without_traffic_of_its_own_serves_until_it_is_told(tmp_path: Path) -> None:
+    up = Up(write(tmp_path / "fleet.yaml"), "--no-traffic")
+    up.wait_for_children(3)
+    time.sleep(4)
+
+    _, out, err = up.end(signal.SIGTERM)
+
+    assert up.process.returncode == 0
+    assert "Traceback" not in err
+    assert "emulated" in out
+
+
+def test_keys_that_cannot_be_read_are_bad_input(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_bytes(b"\xff\xfe")
+    up = Up(write(tmp_path / "fleet.yaml"), "--keys", str(keys))
+
+    _, err = up.process.communicate(timeout=30)
+
+    assert up.process.returncode == 2
+    assert "keys: not UTF-8 text, must be a readable file of API keys" in err
+    assert "Traceback" not in err
+
+
 def test_a_kill_of_the_command_takes_its_children_along(tmp_path: Path) -> None:
     up = Up(write(tmp_path / "fleet.yaml"))
     children = up.wait_for_children(3)

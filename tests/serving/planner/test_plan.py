@@ -262,10 +262,58 @@ def test_each_variant_says_how_its_timing_came_about(
         generation=1 if hardware.is_neuron else None,
         tensor_parallel=2 if hardware.is_neuron else 1,
         max_model_len=2048,
-        max_num_seqs=8,
+        max_num_seqs=32,
     )
 
     timing = timing_for(built_in(model), variant)
 
     assert timing is not None
     assert timing.basis is basis
+
+
+def test_a_step_pays_the_slots_that_its_graph_is_compiled_for() -> None:
+    eight = timing_for(built_in("llama-3.1-8b"), replace(INF2, max_num_seqs=8))
+    full = timing_for(built_in("llama-3.1-8b"), INF2)
+
+    assert eight is not None
+    assert full is not None
+    # Weights of 15.0 GB and 256 MiB a slot: 17.2 of 23.6 GB.
+    assert eight.decode.ms[-1] / full.decode.ms[-1] == pytest.approx(17.16 / 23.6, abs=0.002)
+    assert eight.basis is Basis.SCALED
+
+
+def test_a_plan_keeps_within_the_user_s_bounds_and_says_when_they_bind() -> None:
+    few = replace(
+        OPEN,
+        traffic=replace(OPEN.traffic, requests_per_second=10.0),
+        scaling=replace(OPEN.bounds, max_replicas=2),
+    )
+    rows = rows_of(few)
+
+    assert rows["inf2"].replicas == 2
+    assert "misses the objective with the 2 replicas allowed" in said(few, rows, "inf2")
+
+
+def test_a_large_load_is_planned_in_seconds() -> None:
+    large = replace(
+        OPEN,
+        variants=OPEN.variants[:1],
+        traffic=replace(OPEN.traffic, requests_per_second=1000.0),
+        scaling=replace(OPEN.bounds, max_replicas=10_000),
+    )
+
+    row = rows_of(large)["inf2"]
+
+    assert row.replicas is not None
+    # 1.84 a replica is where the median TPOT alone meets its objective.
+    assert 1000 / 1.84 < row.replicas < 1200
+    assert row.attains(0.95)
+
+
+def test_only_a_run_at_this_very_load_is_called_measured() -> None:
+    assert CLOSED_ROWS["inf2"].measured
+    assert CLOSED_ROWS["mi300x"].measured
+    assert not OPEN_ROWS["inf2"].measured
+    assert not OPEN_ROWS["mi300x"].measured
+    assert OPEN_ROWS["mi300x"].basis is Basis.SCALED
+    assert HYBRID_ROWS["trn2"].attainment is None

@@ -13,6 +13,8 @@ from neuronfleet.serving.local.engines import Launch, Probe
 from neuronfleet.serving.local.scenario import LocalRun
 from neuronfleet.serving.planner.ceiling import ceiling
 from neuronfleet.serving.planner.timing import timing_for
+from neuronfleet.serving.planner.walls import walls
+from neuronfleet.serving.replica.timing import Basis
 
 _PROBE_TOKENS = 4
 
@@ -31,6 +33,12 @@ class EmulatedEngine:
     def boot_s(self, variant: Variant) -> float:
         """The sum of the declared phases."""
         return self._run.boot.total_s
+
+    def runs(self, fleet: ServingFleet, variant: Variant) -> bool:
+        """Neuron variants that no wall blocks and whose timing is more than a bound."""
+        timing = timing_for(fleet.model.architecture, variant)
+        timed = timing is not None and timing.basis is not Basis.ROOFLINE
+        return variant.instance.is_neuron and timed and not walls(fleet, variant)
 
     def ceiling(self, fleet: ServingFleet, variant: Variant) -> int:
         """Law 1."""

@@ -44,6 +44,9 @@ class Engine(Protocol):
     def boot_s(self, variant: Variant) -> float:
         """Expected boot, fleet seconds."""
 
+    def runs(self, fleet: ServingFleet, variant: Variant) -> bool:
+        """Whether replicas of this variant can run here; others are left out of the fleet."""
+
     def ceiling(self, fleet: ServingFleet, variant: Variant) -> int:
         """Slots of one replica."""
 

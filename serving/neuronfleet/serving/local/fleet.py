@@ -54,6 +54,11 @@ class RunningFleet:
             one.ceiling for one in self.roster.replicas.values() if one.phase is Phase.SERVING
         )
 
+    @property
+    def expected(self) -> bool:
+        """Whether a replica is on its way or about to be."""
+        return self.decision is None or self.decision.total > 0
+
     def usd_per_hour(self) -> float | None:
         """What its replicas cost now, booting and draining ones too; None is unknown."""
         return self.ledger.rate(one.variant.name for one in self.roster.replicas.values())

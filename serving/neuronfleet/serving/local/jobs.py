@@ -125,8 +125,8 @@ class Jobs:
     async def _traffic(self, fleet: RunningFleet, load: Load) -> None:
         # No replica yet: what comes now is refused with what is left of the boot. A newcomer's
         # first minute would be refusals alone, so the generator waits for the first replica,
-        # unless there is to be none before the first request.
-        while fleet.slots == 0 and fleet.spec.bounds.min_replicas > 0:  # noqa: ASYNC110 - a fact
+        # unless none is to come before the first request, or none may for want of budget.
+        while fleet.slots == 0 and fleet.expected:  # noqa: ASYNC110 - a fact, no event
             await asyncio.sleep(0.1)
         duration = self._setup.run.duration_s
         fleet.client = self._setup.client(

@@ -84,6 +84,8 @@ class ControlLoop:
         stats = self._observer.stats.get(fleet.spec.name)
         in_flight = {one.name: float(one.in_flight) for one in stats.replicas} if stats else {}
         acts = moves(decision.desired, observation, in_flight)
+        if acts.start and not fleet.roster.may_start():
+            acts = replace(acts, start={})
         # Advisory fleets note a decision once and carry out none.
         advisory = fleet.spec.mode is Mode.ADVISORY
         if advisory and before is not None and before.desired == decision.desired:

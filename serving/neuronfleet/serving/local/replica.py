@@ -27,6 +27,8 @@ class Replica:
     child: Child | None = None
     in_gateway: bool = False
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    ending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by whoever takes it down."""
     busy_canaries: int = 0
     tokens_seen: float | None = None
     """Its generated tokens at the last inconclusive canary."""

@@ -24,6 +24,8 @@ _POLL_S = 0.1
 """Real seconds between looks at a booting or draining replica."""
 _PROBE_TIMEOUT_S = 10.0
 """Real seconds that the first canary may take: it is the first request after boot."""
+_LONGEST_PAUSE_S = 60.0
+"""Real seconds that boots wait at most after failed ones."""
 _SLOWEST_BOOT = 4.0
 """A boot that takes this many times its P90 has failed."""
 
@@ -54,6 +56,8 @@ class Roster:
         self._engine, self._clock, self._session = engine, clock, session
         self._gateway, self._directory, self._note = gateway, directory, note
         self._numbers = itertools.count(1)
+        self._failed_boots = 0
+        self._wait_until_s = 0.0
 
     def start(self, variant: Variant) -> Replica:
         """Begin to boot one more replica."""
@@ -71,14 +75,25 @@ class Roster:
         replica.tasks.append(asyncio.create_task(self._live(replica)))
         return replica
 
+    def may_start(self) -> bool:
+        """Whether boots may begin: after failed ones they wait, twice as long each time."""
+        return self._clock.now() >= self._wait_until_s
+
     async def cancel(self, name: str) -> None:
-        """Stop a replica that is still booting."""
-        await self._end(self.replicas[name])
+        """Stop a replica if it is still booting; one that serves by now is drained."""
+        replica = self.replicas.get(name)
+        if replica is None:
+            return
+        if replica.phase is Phase.BOOTING:
+            replica.enter(Phase.FAILED, self._clock.now(), "cancelled")
+            await self._end(replica)
+        else:
+            self.drain(name)
 
     def drain(self, name: str) -> None:
-        """Let a replica finish its streams and leave."""
-        replica = self.replicas[name]
-        if replica.phase is Phase.SERVING:
+        """Let a serving replica finish its streams and leave."""
+        replica = self.replicas.get(name)
+        if replica is not None and replica.phase is Phase.SERVING:
             replica.enter(Phase.DRAINING, self._clock.now(), "finishing its streams")
             replica.tasks.append(asyncio.create_task(self._drain(replica)))
 
@@ -87,6 +102,10 @@ class Roster:
         replica = self.replicas.get(name)
         if replica is None or replica.phase is Phase.FAILED:
             return
+        if replica.phase is Phase.BOOTING:
+            self._failed_boots += 1
+            pause = min(_LONGEST_PAUSE_S, 2.0**self._failed_boots - 1)
+            self._wait_until_s = self._clock.now() + pause * self._clock.scale
         replica.enter(Phase.FAILED, self._clock.now(), why)
         self._note(f"{name} failed", why)
         await self._end(replica)
@@ -150,6 +169,7 @@ class Roster:
             self.fleet.name, replica.name, "127.0.0.1", replica.port, replica.ceiling
         )
         now = self._clock.now()
+        self._failed_boots = 0
         self.boots[replica.variant.name].add(now - replica.born_s)
         replica.enter(Phase.SERVING, now)
         self._note(f"{replica.name} serves", f"booted in {now - replica.born_s:.0f} s")
@@ -186,32 +206,41 @@ class Roster:
 
     async def _drain(self, replica: Replica) -> None:
         """Wait for the last stream, at most the fleet's drain time, then end it."""
-        name = self.fleet.name
-        await self._gateway.drain_replica(name, replica.name)
         deadline = replica.since_s + self.fleet.drain_s
+        told = False
         while self._clock.now() < deadline:
-            servers = (await self._gateway.stats())[name].replicas
-            mine = [one for one in servers if one.name == replica.name]
-            if not mine or mine[0].in_flight == 0:
-                break
+            # A gateway that does not answer now may a moment later.
+            with suppress(GatewayError):
+                if not told:
+                    await self._gateway.drain_replica(self.fleet.name, replica.name)
+                    told = True
+                servers = (await self._gateway.stats())[self.fleet.name].replicas
+                if not any(one.in_flight for one in servers if one.name == replica.name):
+                    break
             await asyncio.sleep(_POLL_S)
         replica.tasks = [one for one in replica.tasks if one is not asyncio.current_task()]
         await self._end(replica)
         self._note(f"{replica.name} left", "drained")
 
     async def _end(self, replica: Replica) -> None:
-        """Take a replica out of the gateway and end its process and tasks."""
-        if replica.name not in self.replicas:
-            return
-        del self.replicas[replica.name]
-        self.gone.add(replica.name)
-        self.changed.set()
-        for task in replica.tasks:
-            task.cancel()
-        await asyncio.gather(*replica.tasks, return_exceptions=True)
-        if replica.in_gateway:
-            replica.in_gateway = False
-            with suppress(GatewayError):
-                await self._gateway.remove_replica(self.fleet.name, replica.name, cut_streams=True)
-        if replica.child is not None:
-            await replica.child.stop()
+        """Take a replica out of the gateway and end its process and tasks.
+
+        It is forgotten last: whoever is cancelled on the way leaves it to the next who asks.
+        """
+        async with replica.ending:
+            if replica.name not in self.replicas:
+                return
+            for task in replica.tasks:
+                task.cancel()
+            await asyncio.gather(*replica.tasks, return_exceptions=True)
+            if replica.in_gateway:
+                with suppress(GatewayError):
+                    await self._gateway.remove_replica(
+                        self.fleet.name, replica.name, cut_streams=True
+                    )
+                replica.in_gateway = False
+            if replica.child is not None:
+                await replica.child.stop()
+            del self.replicas[replica.name]
+            self.gone.add(replica.name)
+            self.changed.set()

@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 
-from neuronfleet.serving.api.fleet import ServingFleet
+from neuronfleet.serving.api.fleet import Mode, ServingFleet
 from neuronfleet.serving.gateway.keys import ClientKey, TrafficClass
 from neuronfleet.serving.gateway.process import GatewayProcess
 from neuronfleet.serving.gateway.settings import GatewayFleet, GatewaySettings
@@ -93,8 +93,7 @@ class LocalFleet:
             self.page_url = page.url
             if page.port != setup.page_port:
                 setup.say(f"port {setup.page_port} is taken; the page is on {page.port}")
-        for fleet in self.fleets:
-            self._start_first(fleet)
+        self._start_advised()
 
     def _gateway_settings(self) -> GatewaySettings:
         setup = self.setup
@@ -192,10 +191,14 @@ class LocalFleet:
             key=self._key,
         )
 
-    def _start_first(self, fleet: RunningFleet) -> None:
-        count = self.setup.run.start_replicas or fleet.spec.bounds.min_replicas
-        for _ in range(min(count, fleet.spec.bounds.max_replicas)):
-            fleet.roster.start(fleet.spec.variants[0])
+    def _start_advised(self) -> None:
+        """Start the minimum of fleets whose decisions are not carried out: somebody has to."""
+        for fleet in self.fleets:
+            if fleet.spec.mode is Mode.ADVISORY:
+                names = [one.name for one in fleet.staffing.variants]
+                first = next(one for one in fleet.spec.variants if one.name in names)
+                for _ in range(fleet.spec.bounds.min_replicas):
+                    fleet.roster.start(first)
 
     async def _stop_replicas(self) -> None:
         await asyncio.gather(*(fleet.roster.stop() for fleet in self.fleets))

@@ -102,8 +102,6 @@ class LocalRun:
     seed: int = 42
     stream_interval: int = 1
     """Tokens a chunk of a stream, as vLLM's option of that name."""
-    start_replicas: int | None = None
-    """Replicas started at once; None starts the minimum."""
     canary_every_s: float = 60.0
     boot: BootPhases = field(default_factory=BootPhases)
     loads: tuple[Load, ...] = ()
@@ -152,7 +150,6 @@ def _read(document: Mapping[str, Any], names: list[str], problems: list[Problem]
         duration_s=spec.seconds("duration", 1, _DAY * 30, 0) or None,
         seed=spec.integer("seed", 0, 2**31, 42),
         stream_interval=spec.integer("streamInterval", 1, 1024, 1),
-        start_replicas=spec.integer("startReplicas", 0, 64, 0) or None,
         canary_every_s=spec.seconds("canaryEvery", 0.1, _DAY, 60.0),
         boot=_read_boot(spec.section("boot")),
         loads=loads or tuple(Load(fleet=name) for name in names),

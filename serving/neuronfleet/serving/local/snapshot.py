@@ -12,6 +12,7 @@ from neuronfleet.serving.local.fleet import RunningFleet
 from neuronfleet.serving.local.observe import Observer
 from neuronfleet.serving.local.traffic import Outcome
 from neuronfleet.serving.planner.observation import Origin, Phase
+from neuronfleet.serving.planner.staffing import StaffedVariant
 from neuronfleet.serving.replica.replay import quantile
 
 _WINDOW_S = 120.0
@@ -159,7 +160,7 @@ class Recorder:
         return {
             "name": fleet.spec.name,
             "model": fleet.spec.model.name,
-            "variants": [self._variant(fleet, at) for at in range(len(fleet.spec.variants))],
+            "variants": [self._variant(fleet, one) for one in fleet.staffing.variants],
             "objective": {
                 "ttft_ms": objective.ttft_ms,
                 "tpot_ms": objective.tpot_ms,
@@ -186,14 +187,13 @@ class Recorder:
             ],
         }
 
-    def _variant(self, fleet: RunningFleet, at: int) -> dict[str, Any]:
-        variant, staffed = fleet.spec.variants[at], fleet.staffing.variants[at]
-        note = f"min(max_num_seqs {variant.max_num_seqs}, memory)"
+    def _variant(self, fleet: RunningFleet, staffed: StaffedVariant) -> dict[str, Any]:
+        variant = next(one for one in fleet.spec.variants if one.name == staffed.name)
         return {
             "name": variant.name,
             "instance_type": variant.instance.name,
             "ceiling": staffed.ceiling,
-            "ceiling_note": note,
+            "ceiling_note": f"min(max_num_seqs {variant.max_num_seqs}, memory)",
             "usd_per_hour": staffed.usd_per_hour,
         }
 

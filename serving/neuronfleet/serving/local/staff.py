@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from neuronfleet.serving.api.fleet import ServingFleet
 from neuronfleet.serving.api.prices import PriceCatalog
+from neuronfleet.serving.api.problems import SpecError
 from neuronfleet.serving.api.variant import Variant
 from neuronfleet.serving.local.engines import Engine
 from neuronfleet.serving.local.roster import Roster
@@ -23,11 +24,22 @@ def price_of(variant: Variant, fleet: ServingFleet, prices: PriceCatalog) -> flo
 
 
 def staffing_spec(fleet: ServingFleet, engine: Engine, prices: PriceCatalog) -> StaffingSpec:
-    """Everything that does not change while the fleet runs (seconds of simulation)."""
+    """Everything that does not change while the fleet runs (seconds of simulation).
+
+    Raises:
+        SpecError: no variant of the fleet can run here.
+    """
+    running = [variant for variant in fleet.variants if engine.runs(fleet, variant)]
+    if not running:
+        names = ", ".join(variant.name for variant in fleet.variants)
+        raise SpecError(
+            f"variants of {fleet.name} = {names}, must hold one that can run here: a Neuron "
+            "variant that `neuronfleet plan` does not call blocked or on paper"
+        )
     return StaffingSpec(
         fleet=fleet.name,
         bounds=fleet.bounds,
-        variants=tuple(_staffed(fleet, variant, engine, prices) for variant in fleet.variants),
+        variants=tuple(_staffed(fleet, variant, engine, prices) for variant in running),
         metrics_max_age_s=fleet.metrics_max_age_s,
     )
 

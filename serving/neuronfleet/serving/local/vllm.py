@@ -81,6 +81,10 @@ class VllmEngine:
         """What such a boot took before."""
         return _EXPECTED_BOOT_S
 
+    def runs(self, fleet: ServingFleet, variant: Variant) -> bool:
+        """Every variant: the CPU stands in for whatever chip it names."""
+        return True
+
     def ceiling(self, fleet: ServingFleet, variant: Variant) -> int:
         """max_num_seqs: the CPU's memory is not the chip's, so law 1's arithmetic says nothing."""
         return variant.max_num_seqs

@@ -190,9 +190,8 @@ def _held(fleet: ServingFleet, row: Row) -> str:
         return "whether it holds the objective is unknown"
     verb = "holds" if row.attainment >= target else "misses"
     most = max(fleet.bounds.max_replicas, fleet.bounds.min_replicas)
-    limit = (
-        f" with all {most} replicas allowed" if verb == "misses" and row.replicas == most else ""
-    )
+    allowed = f" with the {most} replica{'s' if most > 1 else ''} allowed"
+    limit = allowed if verb == "misses" and row.replicas == most else ""
     knee = f"; one replica's knee {row.knee:.2f} req/s simulated" if row.knee else ""
     share = f"{row.attainment:.0%} simulated, target {target:.0%}"
     return f"{verb} the objective{limit} ({share}){knee}"
