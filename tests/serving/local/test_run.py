@@ -12,7 +12,12 @@ import aiohttp
 import openai
 import pytest
 
+from neuronfleet.serving.api.fleet import ServingFleet
+from neuronfleet.serving.api.problems import SpecError
+from neuronfleet.serving.api.variant import Variant
 from neuronfleet.serving.local import record
+from neuronfleet.serving.local.emulated import EmulatedEngine
+from neuronfleet.serving.local.engines import Launch
 from neuronfleet.serving.local.errors import LocalError
 from neuronfleet.serving.local.fleet import RunningFleet
 from neuronfleet.serving.local.run import LocalFleet
@@ -307,6 +312,50 @@ async def test_a_void_run_reports_no_figures() -> None:
     assert document["void"]["void"]
     assert document["fleets"][0]["usd_per_million_output_tokens"] is None
     assert document["fleets"][0]["attainment"] is None
+
+
+async def test_variants_that_are_blocked_or_on_paper_are_left_out_of_the_fleet() -> None:
+    inf2 = serving_fleet()["spec"]["variants"][0]
+    blocked = {**inf2, "name": "long", "maxModelLen": 4096}
+    paper = {"name": "gpu", "instanceType": "h200", "maxModelLen": 2048, "maxNumSeqs": 4}
+    spec = serving_fleet(variants=[blocked, paper, inf2])
+    async with running(setup(spec, local_run(traffic=[QUIET]))) as local:
+        await until(lambda: serving(local) == 1)
+        variants = {one.variant.name for one in the_fleet(local).roster.replicas.values()}
+
+    assert variants == {"inf2"}
+    with pytest.raises(SpecError, match="must hold one that can run here"):
+        async with LocalFleet(setup(serving_fleet(variants=[blocked]), local_run())):
+            pass
+
+
+async def test_a_run_with_keys_sends_its_own_traffic_with_a_key_of_its_own(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("")
+    given = setup(serving_fleet(), local_run(traffic=[BUSY], duration="80s"), keys_file=keys)
+    async with LocalFleet(given) as local:
+        document = await local.serve()
+
+    assert document["fleets"][0]["requests"]["completed"] > 10
+    assert document["fleets"][0]["requests"]["failed"] == 0
+
+
+class Broken(EmulatedEngine):
+    """Replicas whose program ends at once."""
+
+    def launch(self, fleet: ServingFleet, variant: Variant, name: str, directory: Path) -> Launch:
+        return Launch(arguments=("false",), env={}, port=1, state_port=None)
+
+
+async def test_a_replica_that_never_boots_is_tried_again_less_and_less_often() -> None:
+    given = setup(serving_fleet(), local_run(traffic=[QUIET]))
+    async with running(replace(given, engine=Broken(given.run))) as local:
+        await asyncio.sleep(8)
+        failures = the_fleet(local).failures
+
+    # At once, then after 1, 3 and 7 s.
+    assert 2 <= failures <= 4
+    assert any("ended while booting" in one for one in reasons(local))
 
 
 async def test_keys_are_asked_for_where_a_file_names_them_and_its_changes_are_taken_up(
