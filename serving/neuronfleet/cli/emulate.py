@@ -94,12 +94,13 @@ def _check(evidence_file: Path | None, *, json: bool) -> None:
         console.print_json([document(one) for one in checked])
         return
     _print_points(checked)
-    if evidence_file is None:
-        _print_knees(check_knees(evidence.knee_points()))
+    knees = check_knees(evidence.knee_points()) if evidence_file is None else []
+    if knees:
+        _print_knees(knees)
     replayed = [one for one in checked if one.emulated is not None]
     if not replayed:
         raise console.fail("no point could be replayed: see its status")
-    if not all(one.within for one in replayed):
+    if not all([*(one.within for one in replayed), *(one.within for one in knees)]):
         raise console.fail("a point is outside its bar")
 
 

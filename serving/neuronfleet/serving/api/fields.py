@@ -93,16 +93,6 @@ class Fields:
             return low if default is None else default
         return float(value)
 
-    def flag(self, name: str, default: bool) -> bool:
-        """True or false."""
-        value = self._take(name)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            self.problem(name, value, "must be true or false")
-            return default
-        return value
-
     def seconds(self, name: str, low: float, high: float, default: float) -> float:
         """A duration as `90s`, `15m` or `1h30m`, in seconds."""
         value = self._take(name)

@@ -47,9 +47,14 @@ class CheckedKnee:
     point: KneePoint
     attainment: float | None
 
+    @property
+    def within(self) -> bool:
+        """Whether the attainments agree within the bar, where there is one to compare."""
+        return self.attainment is None or abs(self.attainment - self.point.attainment) <= KNEE_BAR
+
 
 KNEE_BAR = 0.05
-"""Attainments agree within this."""
+"""Share of requests by which attainments may differ."""
 
 
 def check(rows: Sequence[ServePoint]) -> list[Checked]:

@@ -38,14 +38,17 @@ class RunningFleet:
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=_EVENTS_KEPT))
     voids: dict[str, str] = field(default_factory=dict)
     """Why the run's figures do not count, by the replica that said so."""
-    failures: int = 0
-    """Replicas that failed since the start."""
     peak_replicas: int = 0
     peak_load: float = 0.0
 
     def count(self, phase: Phase) -> int:
         """Replicas in a phase now."""
         return sum(one.phase is phase for one in self.roster.replicas.values())
+
+    @property
+    def failures(self) -> int:
+        """Replicas that failed since the start."""
+        return self.roster.failures
 
     @property
     def slots(self) -> int:

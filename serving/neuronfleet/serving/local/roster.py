@@ -56,6 +56,8 @@ class Roster:
         self._engine, self._clock, self._session = engine, clock, session
         self._gateway, self._directory, self._note = gateway, directory, note
         self._numbers = itertools.count(1)
+        self.failures = 0
+        """Replicas that failed since the start."""
         self._failed_boots = 0
         self._wait_until_s = 0.0
 
@@ -106,6 +108,7 @@ class Roster:
             self._failed_boots += 1
             pause = min(_LONGEST_PAUSE_S, 2.0**self._failed_boots - 1)
             self._wait_until_s = self._clock.now() + pause * self._clock.scale
+        self.failures += 1
         replica.enter(Phase.FAILED, self._clock.now(), why)
         self._note(f"{name} failed", why)
         await self._end(replica)

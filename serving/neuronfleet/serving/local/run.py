@@ -131,8 +131,6 @@ class LocalFleet:
             running.events.append(
                 Event(at_s=self.clock.now(), kind="replica", text=text, reason=reason)
             )
-            if " failed" in text:
-                running.failures += 1
 
         roster = Roster(
             fleet,

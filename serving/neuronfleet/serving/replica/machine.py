@@ -7,7 +7,6 @@ emulator waits for each.
 """
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -144,11 +143,6 @@ class StepMachine:
             emitted=emitted,
             finished=finished,
         )
-
-    def run_until(self, limit_ms: float) -> Iterator[Done]:
-        """End all work that ends by `limit_ms`, decode steps taken together where they can be."""
-        while (ends := self.next_ms(limit_ms)) is not None and ends <= limit_ms:
-            yield self.finish()
 
     def _start(self, limit_ms: float | None) -> _Running | None:
         waits = self.waiting and len(self.running) < self.slots
