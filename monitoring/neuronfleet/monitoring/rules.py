@@ -65,12 +65,19 @@ def _expressions(settings: RuleSettings) -> list[tuple[str, str]]:
         count = f"sum by (fleet) (rate({metric}_count[{window}])) > 0"
         return f"{total} / ({count})"
 
+    queue = f"timestamp(haproxy_backend_current_queue{{{_HAPROXY}}})"
+    scraped = f'label_replace({queue}, "fleet", "$1", "proxy", "(.+)")'
     return [
         (
             "fleet:in_flight:sum",
             f"sum by (fleet) ({proxy('haproxy_server_current_sessions')})",
         ),
         ("fleet:queued:sum", f"sum by (fleet) ({proxy('haproxy_backend_current_queue')})"),
+        (
+            # When the load was last seen: a recorded series looks fresh whatever it was made of.
+            "fleet:scraped:timestamp",
+            f"max by (fleet) ({scraped})",
+        ),
         ("fleet:arrivals:rate", rate("haproxy_backend_http_requests_total")),
         ("fleet:refused:rate", rate("haproxy_backend_connection_errors_total")),
         (

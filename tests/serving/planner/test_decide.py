@@ -244,7 +244,7 @@ def test_readings_of_a_deleted_replica_count_for_nothing() -> None:
     seen = observe(1.0, replicas(1))
     haunted = tuple(replace(s, in_flight={**s.in_flight, "ghost": 50.0}) for s in seen.samples)
 
-    assert total(spec(), replace(seen, samples=haunted, gone=frozenset({"ghost"}))) == 1
+    assert total(spec(), replace(seen, samples=haunted, gone={"ghost": 0.0})) == 1
 
 
 def test_the_maximum_precedes_the_unknown() -> None:

@@ -13,11 +13,11 @@ from neuronfleet.serving.api.variant import Variant
 from neuronfleet.serving.gateway.errors import GatewayError
 from neuronfleet.serving.gateway.runtime import GatewayRuntime
 from neuronfleet.serving.local import canary
-from neuronfleet.serving.local.boots import BootTimes
 from neuronfleet.serving.local.children import Child
 from neuronfleet.serving.local.clock import FleetClock
 from neuronfleet.serving.local.engines import Engine
 from neuronfleet.serving.local.replica import Replica
+from neuronfleet.serving.planner.boots import BootTimes
 from neuronfleet.serving.planner.observation import Observation, Phase
 
 _POLL_S = 0.1
@@ -49,7 +49,7 @@ class Roster:
     ) -> None:
         self.fleet = fleet
         self.replicas: dict[str, Replica] = {}
-        self.gone: set[str] = set()
+        self.gone: dict[str, float] = {}
         self.boots = {v.name: BootTimes(engine.boot_s(v)) for v in fleet.variants}
         self.changed = asyncio.Event()
         """Set when a replica enters or leaves; whoever scrapes them clears it."""
@@ -120,9 +120,7 @@ class Roster:
     def observe(self) -> Observation:
         """The replicas as they are now, without samples."""
         seen = tuple(replica.seen() for replica in self.replicas.values())
-        return Observation(
-            replicas=seen, samples=(), watched_since_s=0.0, gone=frozenset(self.gone)
-        )
+        return Observation(replicas=seen, samples=(), watched_since_s=0.0, gone=dict(self.gone))
 
     def boot_left_s(self) -> float | None:
         """Fleet seconds until the next booting replica should serve; None if none boots."""
@@ -245,5 +243,5 @@ class Roster:
             if replica.child is not None:
                 await replica.child.stop()
             del self.replicas[replica.name]
-            self.gone.add(replica.name)
+            self.gone[replica.name] = self._clock.now()
             self.changed.set()

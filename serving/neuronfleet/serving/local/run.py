@@ -30,7 +30,8 @@ from neuronfleet.serving.local.prometheus import Prometheus
 from neuronfleet.serving.local.roster import Roster
 from neuronfleet.serving.local.setup import Setup
 from neuronfleet.serving.local.snapshot import About, Recorder
-from neuronfleet.serving.local.staff import price_of, staffing_spec
+from neuronfleet.serving.local.staff import staffing_spec
+from neuronfleet.serving.planner.prepare import price_of
 
 
 class LocalFleet:

@@ -5,22 +5,10 @@ from dataclasses import replace
 from neuronfleet.serving.api.fleet import ServingFleet
 from neuronfleet.serving.api.prices import PriceCatalog
 from neuronfleet.serving.api.problems import SpecError
-from neuronfleet.serving.api.variant import Variant
 from neuronfleet.serving.local.engines import Engine
 from neuronfleet.serving.local.roster import Roster
-from neuronfleet.serving.planner import capacity
 from neuronfleet.serving.planner.decide import StaffingSpec
-from neuronfleet.serving.planner.staffing import CapacityTable, StaffedVariant
-from neuronfleet.serving.planner.timing import timing_for
-
-_UNKNOWN = CapacityTable(prompt_tokens=(1,), output_tokens=(1,), rates=((0.0,),))
-"""A variant without a timing model: slots alone staff it."""
-
-
-def price_of(variant: Variant, fleet: ServingFleet, prices: PriceCatalog) -> float | None:
-    """Dollars an hour of one replica's share of its instance; None is unknown."""
-    price = prices.find(variant.instance.name, variant.capacity_type, fleet.regions)
-    return None if price is None else price.usd_per_hour / variant.replicas_per_node
+from neuronfleet.serving.planner.prepare import staffed
 
 
 def staffing_spec(fleet: ServingFleet, engine: Engine, prices: PriceCatalog) -> StaffingSpec:
@@ -39,7 +27,16 @@ def staffing_spec(fleet: ServingFleet, engine: Engine, prices: PriceCatalog) -> 
     return StaffingSpec(
         fleet=fleet.name,
         bounds=fleet.bounds,
-        variants=tuple(_staffed(fleet, variant, engine, prices) for variant in running),
+        variants=tuple(
+            staffed(
+                fleet,
+                variant,
+                slots=engine.ceiling(fleet, variant),
+                boot_s=engine.boot_s(variant),
+                prices=prices,
+            )
+            for variant in running
+        ),
         metrics_max_age_s=fleet.metrics_max_age_s,
     )
 
@@ -50,27 +47,3 @@ def with_boots(spec: StaffingSpec, roster: Roster) -> StaffingSpec:
         replace(variant, boot_p90_s=roster.boots[variant.name].p90_s) for variant in spec.variants
     )
     return replace(spec, variants=variants)
-
-
-def _staffed(
-    fleet: ServingFleet, variant: Variant, engine: Engine, prices: PriceCatalog
-) -> StaffedVariant:
-    timing = timing_for(fleet.model.architecture, variant)
-    ceiling = engine.ceiling(fleet, variant)
-    table = _UNKNOWN
-    if timing is not None:
-        prompts, outputs = capacity.declared_grid(fleet, timing.prefill.tokens[-1] - 1)
-        table = capacity.table_for(
-            timing,
-            slots=ceiling,
-            objective=fleet.objective,
-            prompt_tokens=prompts,
-            output_tokens=outputs,
-        )
-    return StaffedVariant(
-        name=variant.name,
-        ceiling=ceiling,
-        boot_p90_s=engine.boot_s(variant),
-        table=table,
-        usd_per_hour=price_of(variant, fleet, prices),
-    )

@@ -164,7 +164,11 @@ def _rates(spec: StaffingSpec, latest: Sample | None) -> Rates:
 
 def _load(seen: Observation, sample: Sample) -> float:
     """Sequences in flight, queued and refused; readings of deleted replicas count for nothing."""
-    held = sum(count for name, count in sample.in_flight.items() if name not in seen.gone)
+    held = sum(
+        count
+        for name, count in sample.in_flight.items()
+        if sample.at_s < seen.gone.get(name, math.inf)
+    )
     # Little's law: r refused a second would have held r * seconds slots.
     refused = sample.refused_per_s * (sample.seconds_per_request or 1.0)
     return held + sample.queued + refused

@@ -63,8 +63,9 @@ class Observation:
     """Oldest first, both origins mixed; empty while nothing was read."""
     watched_since_s: float
     """When this controller began to look: what came before is unknown to it."""
-    gone: frozenset[str] = field(default_factory=frozenset)
-    """Names of replicas deleted since; their series may live on in the metrics."""
+    gone: Mapping[str, float] = field(default_factory=dict)
+    """Replicas that are deleted, and since when, seconds: their series may live on in the metrics
+    and count for nothing from then on. What they held before was load."""
 
     def names(self, *phases: Phase) -> list[str]:
         """Names of the replicas in these phases."""
