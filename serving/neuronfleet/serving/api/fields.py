@@ -1,7 +1,8 @@
 """Read the fields of a document, noting every problem instead of stopping at the first."""
 
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
@@ -10,6 +11,14 @@ from neuronfleet.serving.api.problems import Problem
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+DURATION = r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+"
+MOMENT = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})"
+)
+_BLANK = re.compile(r"[\t\n\f\r ]*")
+_NOT_RE2 = re.compile(r"\(\?([=!#(>]|<[=!]|P=)|\\[1-9]|[*+?}]\+")
+TEXT_MOST = 1024
+"""Characters of a string, where its field says nothing else."""
 
 
 class Fields:
@@ -19,12 +28,15 @@ class Fields:
     parsing goes on; whoever owns `problems` must look at it before using what was read.
     """
 
-    def __init__(self, value: object, path: str, problems: list[Problem]) -> None:
+    def __init__(
+        self, value: object, path: str, problems: list[Problem], *, tolerant: bool = False
+    ) -> None:
         self.path = path
         self.problems = problems
+        self._tolerant = tolerant
         self._asked: list[str] = []
         self._values: dict[str, Any] = {}
-        if isinstance(value, dict):
+        if isinstance(value, Mapping):
             self._values = {str(key): item for key, item in value.items()}
         elif value is not None:
             self.problems.append(
@@ -42,23 +54,42 @@ class Fields:
         """Note that the mapping as a whole is wrong."""
         self.problems.append(Problem(path=self.path, value=value, allowed=allowed))
 
-    def text(self, name: str, default: str | None = None, *, pattern: str | None = None) -> str:
-        """A string; required where no default is given."""
+    def text(
+        self,
+        name: str,
+        default: str | None = None,
+        *,
+        pattern: str | None = None,
+        most: int = TEXT_MOST,
+    ) -> str:
+        """A string of at most `most` characters; required where no default is given."""
         value = self._take(name)
         if value is None:
             if default is None:
                 self.problem(name, "nothing", "must be given")
             return default or ""
-        if not isinstance(value, str) or not value.strip():
+        if not isinstance(value, str) or _BLANK.fullmatch(value):
             self.problem(name, value, "must be a non-empty string")
             return default or ""
-        if pattern and not re.fullmatch(pattern, value):
+        # ASCII, as in the API server's RE2: a name that is good here is good there.
+        if pattern and not re.fullmatch(pattern, value, re.ASCII):
             self.problem(name, value, f"must match {pattern}")
+        elif len(value) > most:
+            self.problem(name, f"{len(value)} characters", f"must hold at most {most}")
         return value
 
-    def optional(self, name: str) -> str | None:
+    def optional(self, name: str, *, most: int = TEXT_MOST) -> str | None:
         """A string or None where absent."""
-        return self.text(name, "") or None
+        return self.text(name, "", most=most) or None
+
+    def regex(self, name: str, *, most: int = 256) -> str | None:
+        """A regular expression that Python and RE2 both know, None where absent."""
+        text = self.optional(name, most=most)
+        wrong = regex_problem(text) if text else None
+        if wrong:
+            self.problem(name, text, f"must be a regular expression: {wrong}")
+            return None
+        return text
 
     def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> str:
         """One of `choices`."""
@@ -67,7 +98,9 @@ class Fields:
             return default
         if str(value) not in choices:
             given = "nothing" if value is None else value
-            self.problem(name, given, f"must be one of {', '.join(choices)}")
+            near = get_close_matches(str(given), choices, n=1, cutoff=0.6)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            self.problem(name, given, f"must be one of {', '.join(choices)}{hint}")
             return default or choices[0]
         return str(value)
 
@@ -110,27 +143,28 @@ class Fields:
         value = self._take(name)
         if value is None:
             return None
-        try:
-            moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-        except ValueError:
-            moment = None
+        moment = value if isinstance(value, datetime) else _moment(value)
         if moment is None or moment.tzinfo is None:
             self.problem(name, value, "must be a time with zone, as 2026-12-01T11:30:00Z")
             return None
         return moment
 
-    def strings(self, name: str) -> tuple[str, ...]:
-        """A list of strings, empty where absent."""
+    def strings(self, name: str, *, most: int = 64) -> tuple[str, ...]:
+        """A list of at most `most` strings, empty where absent."""
         value = self._take(name)
         if value is None:
             return ()
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self.problem(name, value, "must be a list of strings")
             return ()
+        if len(value) > most or any(len(item) > TEXT_MOST for item in value):
+            allowed = f"must be at most {most} strings of at most {TEXT_MOST} characters"
+            self.problem(name, f"{len(value)} strings", allowed)
+            return ()
         return tuple(value)
 
-    def integers(self, name: str, low: int, high: int) -> tuple[int, ...]:
-        """A list of ascending whole numbers in [low, high], empty where absent."""
+    def integers(self, name: str, low: int, high: int, *, most: int = 64) -> tuple[int, ...]:
+        """A list of at most `most` ascending whole numbers in [low, high], empty where absent."""
         value = self._take(name)
         if value is None:
             return ()
@@ -138,19 +172,24 @@ class Fields:
             isinstance(item, int) and not isinstance(item, bool) and low <= item <= high
             for item in value
         )
-        if not good or value != sorted(set(value)):
-            self.problem(name, value, f"must be ascending whole numbers in [{low}, {high}]")
+        if not good or len(value) > most or value != sorted(set(value)):
+            allowed = f"must be ascending whole numbers in [{low}, {high}], at most {most}"
+            self.problem(name, value, allowed)
             return ()
         return tuple(value)
 
-    def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
-        """A mapping of strings, in the order given."""
+    def pairs(self, name: str, *, most: int = 64) -> tuple[tuple[str, str], ...]:
+        """A mapping of at most `most` names to strings, in the order given."""
         value = self._take(name)
         if value is None:
             return ()
-        if not isinstance(value, dict):
-            self.problem(name, value, "must be a mapping of names to values")
+        if not isinstance(value, Mapping) or len(value) > most:
+            self.problem(name, value, f"must be a mapping of at most {most} names to strings")
             return ()
+        for key, item in value.items():
+            if not isinstance(item, str) or len(item) > TEXT_MOST:
+                allowed = f"must be a string of at most {TEXT_MOST} characters, in quotes"
+                self.problem(f"{name}.{key}", item, allowed)
         return tuple((str(key), str(item)) for key, item in value.items())
 
     def free(self, name: str) -> dict[str, Any]:
@@ -158,36 +197,44 @@ class Fields:
         value = self._take(name)
         if value is None:
             return {}
-        if not isinstance(value, dict):
+        if not isinstance(value, Mapping):
             self.problem(name, value, "must be a mapping")
             return {}
-        return value
+        return dict(value)
 
     def section(self, name: str) -> "Fields":
         """A nested mapping, empty where absent."""
-        return Fields(self._take(name), self._at(name), self.problems)
+        return self._inner(self._take(name), self._at(name))
 
-    def items(self, name: str) -> list["Fields"]:
-        """The mappings of a list, empty where absent."""
+    def items(self, name: str, *, most: int = 1000) -> list["Fields"]:
+        """The mappings of a list of at most `most`, empty where absent."""
         value = self._take(name)
         if value is None:
             return []
         if not isinstance(value, list):
             self.problem(name, value, "must be a list")
             return []
-        return [
-            Fields(item, f"{self._at(name)}[{index}]", self.problems)
-            for index, item in enumerate(value)
-        ]
+        if len(value) > most:
+            self.problem(name, f"{len(value)} items", f"must hold at most {most}")
+            return []
+        return [self._inner(item, f"{self._at(name)}[{index}]") for index, item in enumerate(value)]
 
     def close(self) -> None:
-        """Note every field that nothing asked for, with the nearest one that exists."""
+        """Note every field that nothing asked for, with the nearest one that exists.
+
+        A tolerant reader notes none: what an older or newer version wrote stays readable.
+        """
+        if self._tolerant:
+            return
         for name, value in self._values.items():
             if name in self._asked:
                 continue
             near = get_close_matches(name, self._asked, n=1, cutoff=0.4)
             hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(self._asked)}"
             self.problem(name, value, f"is not a field; {hint}")
+
+    def _inner(self, value: object, path: str) -> "Fields":
+        return Fields(value, path, self.problems, tolerant=self._tolerant)
 
     def _take(self, name: str) -> Any:
         self._asked.append(name)
@@ -204,6 +251,15 @@ def _shown(value: object) -> object:
     return repr(value) if isinstance(value, str) else value
 
 
+def _moment(value: object) -> datetime | None:
+    if not isinstance(value, str) or not re.fullmatch(MOMENT, value):
+        return None
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        return None
+
+
 def duration_seconds(value: object) -> float | None:
     """Seconds of `90s`, `1h30m` or a plain number; None where it is neither."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -211,3 +267,21 @@ def duration_seconds(value: object) -> float | None:
     if not isinstance(value, str) or not re.fullmatch(f"(?:{_DURATION.pattern})+", value):
         return None
     return sum(float(n) * _UNIT_SECONDS[unit] for n, unit in _DURATION.findall(value))
+
+
+def regex_problem(text: str) -> str | None:
+    """Why `text` is no regular expression of both Python and RE2; None where it is one.
+
+    The API server checks it with RE2 and the canary runs it in Python. RE2 has no lookaround, no
+    back-reference and no possessive or atomic group, so none of them is taken.
+    """
+    foreign = _NOT_RE2.search(re.sub(r"\\[^1-9]", "", text))
+    if foreign:
+        return f"{foreign.group()} is unknown to RE2"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            re.compile(text)
+    except (re.error, OverflowError, RecursionError) as wrong:
+        return str(wrong)
+    return None

@@ -1,13 +1,13 @@
 """ServingFleet: a declared model, its traffic and its objective, and how it may be scaled."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from neuronfleet.serving.api.canary import Canary, read_canary
+from neuronfleet.serving.api.documents import read_documents
 from neuronfleet.serving.api.fields import Fields
 from neuronfleet.serving.api.model import Model, read_model
 from neuronfleet.serving.api.problems import Problem, SpecError
@@ -15,24 +15,9 @@ from neuronfleet.serving.api.traffic import Objective, Traffic, read_objective, 
 from neuronfleet.serving.api.variant import Variant, read_variant
 
 API_VERSION = "neuronfleet.dev/v1alpha1"
-_NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _MOST_REPLICAS = 10_000
 _DAY = 86_400.0
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe YAML that refuses a key given twice, where the last would silently win."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping with every key once."""
-        seen = set()
-        for key_node, _ in node.value:
-            if isinstance(key_node, yaml.ScalarNode):
-                if key_node.value in seen:
-                    text = f"field {key_node.value} is given twice"
-                    raise yaml.MarkedYAMLError(problem=text, problem_mark=key_node.start_mark)
-                seen.add(key_node.value)
-        return super().construct_mapping(node, deep)
 
 
 class Mode(StrEnum):
@@ -55,12 +40,15 @@ class Scaling:
     """The user's bounds, which precede every law."""
 
     min_replicas: int
+    """Fewest replicas; 0 is taken only after `idleAfter`."""
     max_replicas: int
+    """Most replicas."""
     standby: int = 0
     """Booted replicas kept beyond what the law asks."""
     idle_after_s: float | None = None
-    """Idle seconds after which min 0 is taken; None: a fleet never goes below 1 by itself."""
+    """Idle time after which min 0 is taken; None: a fleet never goes below 1 by itself."""
     forecast: Forecast = Forecast.TREND
+    """How the load at the end of a boot is guessed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +57,17 @@ class ServingFleet:
 
     name: str
     model: Model
+    """The model that is served: its name, weights and architecture."""
     variants: tuple[Variant, ...]
+    """Ways to serve the model, in order of preference where they cost the same."""
     objective: Objective
+    """The service objective of a request."""
     traffic: Traffic
+    """The declared load: open (a rate) or closed (a concurrency), and its lengths."""
     replicas: int | None = None
-    """A fixed count; excludes `scaling`."""
+    """A fixed count; excludes `scaling`. Neither given is one replica."""
     scaling: Scaling | None = None
+    """The user's bounds within which the fleet scales itself; excludes `replicas`."""
     drain_s: float = 600.0
     """How long a leaving replica may finish its streams."""
     queue_s: float = 60.0
@@ -84,6 +77,9 @@ class ServingFleet:
     regions: tuple[str, ...] = ()
     """Residency: regions in which the model may be served; empty means any."""
     mode: Mode = Mode.ACTIVE
+    """Whether decisions are carried out (Active) or only published (Advisory)."""
+    canary: Canary = field(default_factory=Canary)
+    """The question that a replica must answer before it is ready."""
 
     @property
     def bounds(self) -> Scaling:
@@ -132,13 +128,7 @@ def parse(
     text: str, *, source: str = "input", base: Path = Path(), other_kinds: Sequence[str] = ()
 ) -> Manifest:
     """Parse YAML documents; see `load`."""
-    try:
-        documents = [d for d in yaml.load_all(text, _Loader) if d is not None]
-    except RecursionError as wrong:
-        raise SpecError(f"{source}: nested too deep, must be a fleet file") from wrong
-    except yaml.YAMLError as wrong:
-        line = " ".join(str(wrong).split())
-        raise SpecError(f"{source}: not YAML: {line}") from wrong
+    documents = read_documents(text, source)
     problems: list[Problem] = []
     fleets: list[ServingFleet] = []
     budgets: list[Budget] = []
@@ -189,7 +179,7 @@ def _read_budget(fields: Fields) -> Budget:
     budget = Budget(
         name=name,
         usd_per_hour=spec.number("usdPerHour", 0.01, 1_000_000),
-        fleets=spec.strings("fleets"),
+        fleets=spec.strings("fleets", most=1000),
     )
     spec.close()
     fields.close()
@@ -198,9 +188,9 @@ def _read_budget(fields: Fields) -> Budget:
 
 def _read_head(fields: Fields) -> tuple[str, Fields]:
     metadata = fields.section("metadata")
-    name = metadata.text("name", pattern=_NAME)
-    metadata.pairs("labels")
-    metadata.pairs("annotations")
+    name = metadata.text("name", pattern=NAME, most=63)
+    metadata.pairs("labels", most=1000)
+    metadata.pairs("annotations", most=1000)
     metadata.optional("namespace")
     metadata.close()
     return name, fields.section("spec")
@@ -208,8 +198,35 @@ def _read_head(fields: Fields) -> tuple[str, Fields]:
 
 def _read_fleet(fields: Fields, base: Path) -> ServingFleet:
     name, spec = _read_head(fields)
+    fleet = read_spec(name, spec, base)
+    fields.close()
+    return fleet
+
+
+def from_object(document: Mapping[str, Any]) -> ServingFleet:
+    """A fleet from one object as Kubernetes gives it, with its status and all its metadata.
+
+    Fields that this version does not know stop nothing: another version stored them. No file is
+    read: a model whose facts lie in `config` has unknown ones.
+
+    Raises:
+        SpecError: every value that is wrong.
+    """
+    problems: list[Problem] = []
+    fields = Fields(document, "", problems, tolerant=True)
+    fields.choice("apiVersion", [API_VERSION], API_VERSION)
+    fields.choice("kind", ["ServingFleet"], "ServingFleet")
+    name = fields.section("metadata").text("name", pattern=NAME, most=63)
+    fleet = read_spec(name, fields.section("spec"), None)
+    if problems:
+        raise SpecError.of(f"ServingFleet {name or 'without a name'}", problems)
+    return fleet
+
+
+def read_spec(name: str, spec: Fields, base: Path | None) -> ServingFleet:
+    """Parse `spec` of the fleet `name`; see `read_model` for `base`."""
     model = read_model(spec.section("model"), base)
-    variants = tuple(read_variant(item, at) for at, item in enumerate(spec.items("variants")))
+    variants = tuple(read_variant(item) for item in spec.items("variants", most=16))
     _check_variants(spec, variants)
     replicas, scaling = _read_count(spec)
     drain, metrics = spec.section("drain"), spec.section("metrics")
@@ -227,8 +244,9 @@ def _read_fleet(fields: Fields, base: Path) -> ServingFleet:
         metrics_max_age_s=metrics.seconds("maxAge", 1, _DAY, 60.0),
         regions=residency.strings("regions"),
         mode=Mode(spec.choice("mode", list(Mode), Mode.ACTIVE)),
+        canary=read_canary(spec.section("canary")),
     )
-    for section in (drain, metrics, queue, residency, spec, fields):
+    for section in (drain, metrics, queue, residency, spec):
         section.close()
     return fleet
 

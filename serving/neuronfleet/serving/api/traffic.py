@@ -43,7 +43,9 @@ class Traffic:
     concurrency: int | None
     """Closed: this many clients each send the next request as the last one ends."""
     input_tokens: Lengths
+    """Prompt tokens of a request."""
     output_tokens: Lengths
+    """Answer tokens of a request."""
 
     def __str__(self) -> str:
         if self.concurrency is not None:
@@ -58,7 +60,9 @@ class Objective:
     """The service objective of a request."""
 
     ttft_ms: float
+    """Time to the first token that a request must meet, milliseconds."""
     tpot_ms: float
+    """Time per output token after the first that a request must meet, milliseconds."""
     percentile: float
     """Percentile at which latencies are reported and held."""
     attainment: float
@@ -95,13 +99,13 @@ def _read_lengths(fields: Fields, side: str) -> Lengths:
     """
     one, many = f"{side}Tokens", f"{side}Lengths"
     if many not in fields:
-        fields.items(many)
+        fields.items(many, most=64)
         return Lengths(values=((fields.integer(one, 1, _TOKENS), 1.0),))
     if one in fields:
         fields.problem(one, "given", f"must not be given beside {many}")
     fields.integer(one, 1, _TOKENS, 1)
     values = []
-    for item in fields.items(many):
+    for item in fields.items(many, most=64):
         values.append((item.integer("tokens", 1, _TOKENS), item.number("share", 0, 1)))
         item.close()
     total = sum(share for _, share in values)

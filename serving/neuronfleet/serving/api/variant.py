@@ -1,5 +1,6 @@
 """A variant: one way to serve a model, with every field of its graph key."""
 
+import math
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -7,8 +8,9 @@ from typing import Any
 
 from neuronfleet.serving.api.architecture import DTYPE_BYTES
 from neuronfleet.serving.api.fields import Fields
-from neuronfleet.serving.api.hardware import InstanceType, catalog, instance_type
-from neuronfleet.serving.api.problems import SpecError
+from neuronfleet.serving.api.hardware import InstanceType, catalog
+
+_NAME = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 
 
 class CapacityType(StrEnum):
@@ -25,6 +27,7 @@ class Reservation:
     """A capacity block or on-demand reservation that replicas are launched into."""
 
     id: str
+    """Id of the reservation, as `cr-0123456789abcdef0`."""
     ends_at: datetime | None
     """When the capacity is gone; None while open-ended."""
 
@@ -34,6 +37,7 @@ class KvCache:
     """KV cache settings; they are baked into the graphs."""
 
     dtype: str = "bfloat16"
+    """Type of keys and values; a narrower one holds more tokens."""
     blocks: int | None = None
     """Block count; None lets the server derive it, which changes the graph key with memory."""
     block_size: int = 32
@@ -50,37 +54,71 @@ class Speculation:
     """Speculative decoding."""
 
     method: str
+    """How tokens are drafted."""
     draft_model: str | None
+    """Hub id of the model that drafts; None where the method needs none."""
     tokens: int
     """Tokens drafted a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pins:
+    """Versions that a variant's graphs and image were built for. None is not pinned."""
+
+    sdk: str | None = None
+    """Neuron SDK of the image, as `2.31`."""
+    driver: str | None = None
+    """Neuron driver of the node, as `2.29`."""
+    ami: str | None = None
+    """EKS AMI release of the node, as `v20260720`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One way to serve a model."""
+    """One way to serve a model: its instance, parallelism, types, graphs and limits."""
 
     name: str
+    """Names the variant in labels, metrics and Deployments; unique in the fleet."""
     instance: InstanceType
+    """Instance type of the hardware catalog."""
     capacity_type: CapacityType = CapacityType.ON_DEMAND
+    """How the instance is bought."""
     zones: tuple[str, ...] = ()
+    """Zones in which replicas may run; empty means any."""
     reservation: Reservation | None = None
+    """Capacity block or reservation that replicas are launched into."""
     generation: int | None = None
-    """Backend generation of vLLM-Neuron; None on a GPU."""
+    """Backend generation of vLLM-Neuron, by default the chip's newest; None on a GPU."""
     image: str | None = None
+    """Serving image; None takes the generation's own."""
+    pins: Pins = field(default_factory=Pins)
+    """Versions checked against each other and the node before a pod is created."""
     tensor_parallel: int = 1
+    """Logical NeuronCores, or GPUs, that one replica spans."""
     logical_core_size: int = 1
+    """Physical NeuronCores to a logical one (LNC); the chip's own by default."""
     weight_dtype: str = "bfloat16"
+    """Type that weights are held in."""
     compute_dtype: str = "bfloat16"
+    """Type that the graphs compute in."""
     kv_cache: KvCache = field(default_factory=KvCache)
+    """KV cache settings; they are baked into the graphs."""
     prefill_buckets: tuple[int, ...] = ()
     """Compiled prompt lengths; empty takes powers of two from 128 to max_model_len."""
     decode_buckets: tuple[int, ...] = ()
+    """Compiled sequence lengths of decode; empty takes the server's own."""
     speculation: Speculation | None = None
+    """Speculative decoding; off where absent."""
     max_model_len: int
+    """Longest sequence served, prompt and answer, tokens."""
     max_num_seqs: int
+    """Sequences that the graphs decode at once; bounds the ceiling."""
     extra_args: tuple[str, ...] = ()
+    """Arguments appended to the server's command line."""
     env: tuple[tuple[str, str], ...] = ()
+    """Environment of the server."""
     pod_template: dict[str, Any] = field(default_factory=dict)
+    """Parts of a pod template, merged over what the controller makes."""
 
     @property
     def prompt_buckets(self) -> tuple[int, ...]:
@@ -93,9 +131,17 @@ class Variant:
         return self.instance.share(self.tensor_parallel, self.logical_core_size)
 
     @property
+    def devices(self) -> int:
+        """Whole devices of one replica: the device plugin hands out no less.
+
+        trn2.48xlarge, LNC 2, TP 8: 16 devices * 8/64 -> 2; TP 2 fills half of one and takes it.
+        """
+        return max(1, math.ceil(self.node_share * self.instance.accelerators - 1e-9))
+
+    @property
     def replicas_per_node(self) -> int:
-        """Replicas that fit on one instance."""
-        return max(1, int(1 / self.node_share + 1e-9))
+        """Replicas that fit on one instance, by whole devices."""
+        return max(1, self.instance.accelerators // self.devices)
 
 
 def default_buckets(max_model_len: int) -> tuple[int, ...]:
@@ -108,7 +154,7 @@ def default_buckets(max_model_len: int) -> tuple[int, ...]:
     return (*sizes, max_model_len)
 
 
-def read_variant(fields: Fields, index: int) -> Variant:
+def read_variant(fields: Fields) -> Variant:
     """Parse one of `spec.variants`."""
     instance = _read_instance(fields)
     generation = _read_generation(fields, instance)
@@ -117,13 +163,14 @@ def read_variant(fields: Fields, index: int) -> Variant:
     buckets = fields.section("buckets")
     max_model_len = fields.integer("maxModelLen", 1, 1_048_576)
     variant = Variant(
-        name=fields.text("name", f"variant-{index}", pattern=r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"),
+        name=fields.text("name", pattern=_NAME, most=63),
         instance=instance,
         capacity_type=CapacityType(fields.choice("capacityType", list(CapacityType), "on-demand")),
         zones=fields.strings("zones"),
         reservation=_read_reservation(fields),
         generation=generation,
         image=fields.optional("image"),
+        pins=_read_pins(fields.section("pins")),
         tensor_parallel=fields.integer("tensorParallelDegree", 1, max(1, cores), 1),
         logical_core_size=lnc,
         weight_dtype=fields.choice("weightDtype", list(DTYPE_BYTES), "bfloat16"),
@@ -147,13 +194,18 @@ def read_variant(fields: Fields, index: int) -> Variant:
 
 
 def _read_instance(fields: Fields) -> InstanceType:
-    name = fields.text("instanceType")
-    try:
-        return instance_type(name)
-    except SpecError as wrong:
-        if name:
-            fields.problem("instanceType", name, str(wrong).split(", ", 1)[-1])
-        return next(iter(catalog().values()))
+    known = catalog()
+    return known[fields.choice("instanceType", list(known))]
+
+
+def _read_pins(fields: Fields) -> Pins:
+    pins = Pins(
+        sdk=fields.optional("sdk", most=63),
+        driver=fields.optional("driver", most=63),
+        ami=fields.optional("ami", most=63),
+    )
+    fields.close()
+    return pins
 
 
 def _read_generation(fields: Fields, instance: InstanceType) -> int | None:
