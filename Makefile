@@ -16,10 +16,10 @@ up: .venv/.ready ## Bring up the demo fleet: gateway, Prometheus, control loop, 
 test: .venv/.ready ## Lint, types, contracts and every test but those of the engine.
 	@tools/setup.sh packages haproxy prometheus chromium
 	@$(MAKE) --no-print-directory lint
-	$(PY) -m pytest -m "not engine"
+	$(PY) -m pytest -m "not engine and not cluster"
 
 check: .venv/.ready lint ## Lint, types, contracts and the quick tests: under 2 minutes.
-	$(PY) -m pytest -m "not engine and not peer"
+	$(PY) -m pytest -m "not engine and not peer and not cluster"
 
 lint: .venv/.ready ## ruff, mypy (strict) and the import contracts.
 	.venv/bin/ruff check $(PATHS)
@@ -44,7 +44,7 @@ format: .venv/.ready ## Format, and mend what ruff can.
 
 lock: .venv/.ready ## Resolve both locks anew.
 	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
-	  --extra dev pyproject.toml -o requirements/dev.lock
+	  --extra dev --extra controller pyproject.toml -o requirements/dev.lock
 	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
 	  --override requirements/engine-overrides.txt requirements/engine.in \
 	  -o serving/neuronfleet/serving/local/engine.lock

@@ -1,0 +1,160 @@
+"""From records and memory to the views that are judged."""
+
+from collections.abc import Mapping
+
+from neuronfleet.serving.api import fleet as fleets
+from neuronfleet.serving.api import pins
+from neuronfleet.serving.api.fleet import ServingFleet
+from neuronfleet.serving.api.problems import SpecError
+from neuronfleet.serving.api.status import FleetStatus
+from neuronfleet.serving.controller.memory import FleetMemory
+from neuronfleet.serving.controller.records import FleetRecord
+from neuronfleet.serving.controller.settings import ControllerSettings
+from neuronfleet.serving.controller.source import Reading
+from neuronfleet.serving.controller.store import Store
+from neuronfleet.serving.controller.tables import Tables
+from neuronfleet.serving.controller.view import MetricsState, View
+from neuronfleet.serving.controller.workloads import revision
+from neuronfleet.serving.planner.walls import walls
+
+
+class Gatherer:
+    """Builds views; it alone knows what is remembered."""
+
+    def __init__(self, settings: ControllerSettings, store: Store, tables: Tables) -> None:
+        self.memories: dict[str, FleetMemory] = {}
+        self._settings, self._store, self._tables = settings, store, tables
+        self._source_error: str | None = "Prometheus was not asked yet"
+
+    def remember(self, record: FleetRecord, now: float) -> FleetMemory:
+        """The memory of a fleet, begun where there is none."""
+        memory = self.memories.get(record.key)
+        if memory is None:
+            status = FleetStatus.from_dict(record.body["status"])
+            memory = FleetMemory(watched_since_s=now, status=status)
+            self.memories[record.key] = memory
+        return memory
+
+    def forget(self, key: str) -> None:
+        """Drop a deleted fleet."""
+        self.memories.pop(key, None)
+
+    def take(self, found: Mapping[str, Reading], now: float) -> list[str]:
+        """Keep the new samples; the keys of fleets whose load they change, most changed first."""
+        self._source_error = None
+        moved: list[tuple[float, str]] = []
+        for key, record in self._store.fleets.items():
+            reading, memory = found.get(key), self.remember(record, now)
+            before = _load(memory)
+            if reading is not None and memory.take(reading.sample()):
+                moved.append((abs(_load(memory) - before), key))
+        return [key for _, key in sorted(moved, reverse=True)]
+
+    def blind(self, why: str) -> None:
+        """Note that the source of metrics did not answer."""
+        self._source_error = why
+
+    def spec(self, record: FleetRecord, memory: FleetMemory) -> ServingFleet:
+        """The parsed spec.
+
+        Raises:
+            SpecError: it cannot be read.
+        """
+        if memory.parsed is None or memory.parsed[0] != record.generation:
+            try:
+                read: ServingFleet | SpecError = fleets.from_object(record.body)
+            except SpecError as wrong:
+                read = wrong
+            memory.parsed = (record.generation, read)
+        parsed = memory.parsed[1]
+        if isinstance(parsed, SpecError):
+            raise parsed
+        return parsed
+
+    def view(self, record: FleetRecord, now: float) -> View:
+        """One fleet and what is around it.
+
+        Raises:
+            SpecError: the spec cannot be read.
+        """
+        memory = self.remember(record, now)
+        fleet = self.spec(record, memory)
+        pods = list(self._store.pods[record.key].values())
+        memory.notice({pod.name for pod in pods}, now)
+        memory.learn(fleet, pods, self._settings.expected_boot_s)
+        state, detail = self._metrics(fleet, memory, now)
+        return View(
+            record=record,
+            fleet=fleet,
+            status=memory.status,
+            staffing=self._tables.staffing(record.key, record.generation, fleet),
+            revisions=self._revisions(record, fleet, memory),
+            gone=dict(memory.gone),
+            blocked=self._blocked(record, fleet, memory),
+            pods=tuple(pods),
+            deployments=tuple(self._store.deployments[record.key].values()),
+            nodes=self._store.nodes,
+            samples=tuple(memory.samples),
+            metrics=state,
+            metrics_detail=detail,
+            watched_since_s=memory.watched_since_s,
+            boots=memory.boots,
+            patience=self._settings.patience,
+            without_capacity=dict(memory.without_capacity),
+        )
+
+    def _revisions(
+        self, record: FleetRecord, fleet: ServingFleet, memory: FleetMemory
+    ) -> Mapping[str, str]:
+        version = (record.generation, record.restarted_at)
+        if memory.revisions is None or memory.revisions[0] != version:
+            made = {
+                variant.name: revision(
+                    fleet, variant, self._settings.workloads, record.restarted_at
+                )
+                for variant in fleet.variants
+            }
+            memory.revisions = (version, made)
+        return memory.revisions[1]
+
+    def _blocked(
+        self, record: FleetRecord, fleet: ServingFleet, memory: FleetMemory
+    ) -> Mapping[str, str]:
+        """Variants of which no pod may be made: walls and clashing pins."""
+        if memory.walls is None or memory.walls[0] != record.generation:
+            found = {v.name: "; ".join(walls(fleet, v)) for v in fleet.variants}
+            memory.walls = (record.generation, {k: v for k, v in found.items() if v})
+        nodes = [
+            pins.NodeFacts(
+                name=node.name,
+                sdk=node.sdk,
+                driver=node.driver,
+                ami=node.ami,
+                instance_type=node.instance_type,
+            )
+            for node in self._store.nodes.values()
+            if node.sdk or node.driver or node.ami
+        ]
+        clashes = {v.name: pins.check(v, nodes) for v in fleet.variants}
+        told = {name: "; ".join(map(str, found)) for name, found in clashes.items() if found}
+        return {**memory.walls[1], **told}
+
+    def _metrics(
+        self, fleet: ServingFleet, memory: FleetMemory, now: float
+    ) -> tuple[MetricsState, str]:
+        if self._source_error is not None:
+            return MetricsState.SOURCE_ERROR, self._source_error
+        if not memory.samples:
+            return MetricsState.MISSING, "no series of this fleet's queue: is the gateway scraped?"
+        age = now - memory.samples[-1].at_s
+        if age > fleet.metrics_max_age_s:
+            limit = fleet.metrics_max_age_s
+            return MetricsState.STALE, f"last sample older than metrics.maxAge = {limit:g} s"
+        return MetricsState.FOUND, "load is known"
+
+
+def _load(memory: FleetMemory) -> float:
+    if not memory.samples:
+        return 0.0
+    last = memory.samples[-1]
+    return sum(last.in_flight.values()) + last.queued

@@ -1,0 +1,84 @@
+"""kopf's part: watches feed the store; one loop runs while this process holds the Lease."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import kopf
+
+from neuronfleet.serving.controller.kube import GROUP, PLURAL, VERSION, Kube, KubeError
+from neuronfleet.serving.controller.records import MANAGED_LABEL, MANAGER
+from neuronfleet.serving.controller.store import Store
+
+_log = logging.getLogger(__name__)
+_OURS = {MANAGED_LABEL: MANAGER}
+_RESYNC_S = 300.0
+"""Between two looks for objects whose deletion a watch missed."""
+
+_WATCHED: tuple[tuple[str, str, str, str, bool], ...] = (
+    ("ServingFleet", GROUP, VERSION, PLURAL, False),
+    ("Pod", "", "v1", "pods", True),
+    ("Deployment", "apps", "v1", "deployments", True),
+    ("Service", "", "v1", "services", True),
+    ("PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets", True),
+    ("NetworkPolicy", "networking.k8s.io", "v1", "networkpolicies", True),
+    ("Node", "", "v1", "nodes", False),
+)
+"""Kind, group, version, plural, and whether only objects that carry our label matter."""
+
+
+def registry(store: Store) -> kopf.OperatorRegistry:
+    """Handlers that keep the store. Plain events: no finalizer, no annotation of kopf's."""
+    made = kopf.OperatorRegistry()
+    for kind, group, version, plural, ours in _WATCHED:
+        labels = _OURS if ours else None
+        kopf.on.event(group, version, plural, registry=made, id=f"see-{plural}", labels=labels)(
+            _handler(store, kind)
+        )
+    made_settings(made)
+    return made
+
+
+def _handler(store: Store, kind: str) -> Callable[..., Awaitable[None]]:
+    async def see(event: kopf.RawEvent, **_: Any) -> None:
+        store.see(kind, event["object"], gone=event["type"] == "DELETED")
+
+    return see
+
+
+def made_settings(made: kopf.OperatorRegistry) -> None:
+    """Kopf's settings: quiet, and without what would need more rights."""
+
+    @kopf.on.login(registry=made, id="login")
+    def login(**told: Any) -> kopf.ConnectionInfo | None:
+        return kopf.login_with_service_account(**told) or kopf.login_with_kubeconfig(**told)
+
+    @kopf.on.startup(registry=made, id="settings")
+    async def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+        settings.posting.enabled = False
+        settings.scanning.disabled = True
+        settings.peering.standalone = True
+        # A watch that is cut silently is noticed by this, and begun again with a full list.
+        settings.watching.server_timeout = 270
+        settings.watching.client_timeout = 300
+        settings.watching.connect_timeout = 5
+        settings.networking.error_backoffs = [0.5, 1, 1, 2, 2, 4, 4, 8, 8, 8]
+        settings.batching.idle_timeout = 1.0
+
+
+async def resync(store: Store, kube: Kube) -> None:
+    """Again and again, forget what is gone without a word.
+
+    A watch that was away for long starts from a list, and kopf tells nothing of what is not in it.
+    """
+    while True:
+        await asyncio.sleep(_RESYNC_S)
+        for kind, *_, ours in _WATCHED:
+            if kind == "Node":
+                continue
+            selector = f"{MANAGED_LABEL}={MANAGER}" if ours else ""
+            try:
+                store.keep_only(kind, await kube.names(kind, selector))
+            except KubeError as error:
+                _log.warning("resync of %s: %s", kind, error)
