@@ -217,6 +217,12 @@ def test_a_branch_behind_a_choice_and_a_field_is_walked() -> None:
     assert found["spec.size"].schema["maximum"] == 5
 
 
+def test_a_range_that_hangs_on_two_fields_is_the_widest_of_all() -> None:
+    most = max(it.logical_cores(1) for it in catalog().values() if it.is_neuron)
+
+    assert NODES[".spec.variants[].tensorParallelDegree"]["maximum"] == most
+
+
 def test_two_readings_of_one_field_with_different_types_are_an_error() -> None:
     def read(fields: Any) -> None:
         if "other" in fields:

@@ -121,7 +121,7 @@ def test_no_text_ends_in_anything_but_an_expression_or_a_reason(text: str) -> No
 
 def test_a_time_may_come_as_a_string_or_as_yaml_reads_it() -> None:
     moment = datetime.fromisoformat("2026-12-01T11:30:00+00:00")
-    for ends in (moment, "2026-12-01T11:30:00Z"):
+    for ends in (moment, "2026-12-01T11:30:00Z", "2026-12-01T12:30:00.0+01:00"):
         block = variant(reservation={"id": "cr-1", "endsAt": ends})
         reservation = fleet.from_object(document(variants=[block])).variants[0].reservation
 
