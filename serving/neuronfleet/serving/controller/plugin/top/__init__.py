@@ -1,0 +1,1 @@
+"""`kubectl neuronfleet top`: slots, load, tokens and dollars by replica."""

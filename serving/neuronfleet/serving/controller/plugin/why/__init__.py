@@ -1,0 +1,1 @@
+"""`kubectl neuronfleet why`: the last decisions of a fleet and their inputs."""
