@@ -2,9 +2,13 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 PY := .venv/bin/python
-PATHS := monitoring serving tests benchmarks tools
+PATHS := images monitoring serving tests benchmarks tools
 
-.PHONY: up test check lint test-engine engine bench format lock fit rules schemas clean help
+.PHONY: up test check lint test-engine engine test-cluster cluster cluster-down bench bench-cluster
+.PHONY: format lock fit rules crd clean help
+
+CLUSTER_PACKAGES := haproxy prometheus buildah debootstrap containerd runc iptables conntrack socat \
+  /usr/lib/cni/bridge:containernetworking-plugins
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,6 +38,21 @@ test-engine: .venv/.ready engine ## The tests that run real vLLM on CPU.
 engine: .venv/.ready ## Build the engine environment (torch and vLLM, 6.3 GB), once a lock.
 	$(PY) -m neuronfleet.serving.local.engine_env
 
+cluster: .venv/.ready ## Build (once, 10 minutes) and start a whole Kubernetes on this machine. Wants root and Go.
+	@tools/setup.sh packages $(CLUSTER_PACKAGES)
+	$(PY) -m tests.cluster up
+
+cluster-down: .venv/.ready ## Stop it; nothing of it is left.
+	$(PY) -m tests.cluster down
+
+test-cluster: .venv/.ready ## The tests on a real Kubernetes: that of this machine, or NEURONFLEET_KUBECONFIG's.
+	@tools/setup.sh packages $(CLUSTER_PACKAGES)
+	$(PY) -m pytest -m cluster tests/cluster --timeout 900
+
+bench-cluster: .venv/.ready ## The long bars on the cluster: 1,000 fleets, 100 scale-ins.
+	@tools/setup.sh packages $(CLUSTER_PACKAGES)
+	$(PY) benchmarks/cluster/run.py
+
 bench: .venv/.ready ## The measured bars: emulator, gateway, streams. Wants an idle machine.
 	@tools/setup.sh packages haproxy prometheus
 	$(PY) benchmarks/run.py
@@ -46,11 +65,16 @@ lock: .venv/.ready ## Resolve both locks anew.
 	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
 	  --extra dev --extra controller pyproject.toml -o requirements/dev.lock
 	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
+	  --extra controller pyproject.toml -o requirements/controller.lock
+	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
 	  --override requirements/engine-overrides.txt requirements/engine.in \
 	  -o serving/neuronfleet/serving/local/engine.lock
 
 fit: .venv/.ready ## Fit the timing models to the product's own evidence.
 	$(PY) tools/refit_timings.py
+
+crd: .venv/.ready ## Write the CRD.
+	$(PY) tools/build_crd.py
 
 rules: .venv/.ready ## Write the recording rules.
 	$(PY) tools/build_rules.py

@@ -392,7 +392,8 @@ class Controlled:
 
     def status(self, name: str = "f") -> dict[str, Any]:
         """A fleet's stored status."""
-        return self.world.fleets[name].get("status", {})
+        found: dict[str, Any] = self.world.fleets[name].get("status", {})
+        return found
 
     def condition(self, kind: str, name: str = "f") -> dict[str, Any]:
         """One condition of a fleet."""

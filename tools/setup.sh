@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Set up a fresh machine: Debian packages where they are missing, and .venv from the hashed lock.
-#   tools/setup.sh packages NAME...   the Debian packages that bring these programs
+#   tools/setup.sh packages NAME...   the Debian packages that bring these programs; PROGRAM:PACKAGE
+#                                     where the package is named otherwise
 #   tools/setup.sh venv               .venv
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,7 +29,7 @@ install() {
 packages() {
   local missing=() name
   for name in "$@"; do
-    command -v "$name" >/dev/null || missing+=("$name")
+    command -v "${name%%:*}" >/dev/null || missing+=("${name##*:}")
   done
   if [ "${#missing[@]}" -gt 0 ]; then
     install "${missing[@]}"

@@ -123,8 +123,8 @@ async def test_scale_in_takes_the_emptiest_first_and_marks_it_before_the_count_f
 
 async def test_no_capacity_for_a_variant_is_told_and_the_next_variant_is_tried() -> None:
     world = World(capacity={"inf2": 1})
-    spec = {"variants": [variant(), variant("trn1", instanceType="trn1.2xlarge")]}
-    controlled = await started(world, **spec)
+    variants = [variant(), variant("trn1", instanceType="trn1.2xlarge")]
+    controlled = await started(world, variants=variants)
 
     found = controlled.condition("CapacityAvailable")
     by_variant = {v["name"]: v for v in controlled.status()["variants"]}

@@ -1,6 +1,7 @@
 """From records and memory to the views that are judged."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from neuronfleet.serving.api import fleet as fleets
 from neuronfleet.serving.api import pins
@@ -15,6 +16,7 @@ from neuronfleet.serving.controller.store import Store
 from neuronfleet.serving.controller.tables import Tables
 from neuronfleet.serving.controller.view import MetricsState, View
 from neuronfleet.serving.controller.workloads import revision
+from neuronfleet.serving.planner.observation import Origin, Sample
 from neuronfleet.serving.planner.walls import walls
 
 
@@ -50,9 +52,15 @@ class Gatherer:
                 moved.append((abs(_load(memory) - before), key))
         return [key for _, key in sorted(moved, reverse=True)]
 
-    def blind(self, why: str) -> None:
-        """Note that the source of metrics did not answer."""
+    def blind(self, why: str, stand_in: Mapping[str, Sample], now: float) -> list[str]:
+        """Note that the source of metrics did not answer, and keep what stands in for it."""
         self._source_error = why
+        taken = []
+        for key, record in self._store.fleets.items():
+            memory, sample = self.remember(record, now), stand_in.get(key)
+            if sample is not None and memory.take(_as_long_as_before(sample, memory)):
+                taken.append(key)
+        return taken
 
     def spec(self, record: FleetRecord, memory: FleetMemory) -> ServingFleet:
         """The parsed spec.
@@ -144,13 +152,27 @@ class Gatherer:
     ) -> tuple[MetricsState, str]:
         if self._source_error is not None:
             return MetricsState.SOURCE_ERROR, self._source_error
-        if not memory.samples:
+        known = [one.at_s for one in memory.samples if one.origin is Origin.METRICS]
+        if not known:
             return MetricsState.MISSING, "no series of this fleet's queue: is the gateway scraped?"
-        age = now - memory.samples[-1].at_s
+        age = now - known[-1]
         if age > fleet.metrics_max_age_s:
             limit = fleet.metrics_max_age_s
             return MetricsState.STALE, f"last sample older than metrics.maxAge = {limit:g} s"
         return MetricsState.FOUND, "load is known"
+
+
+def _as_long_as_before(sample: Sample, memory: FleetMemory) -> Sample:
+    """The sample with the lengths that were last known: the gateway does not know any."""
+    if not memory.samples:
+        return sample
+    last = memory.samples[-1]
+    return replace(
+        sample,
+        prompt_tokens=last.prompt_tokens,
+        output_tokens=last.output_tokens,
+        seconds_per_request=last.seconds_per_request,
+    )
 
 
 def _load(memory: FleetMemory) -> float:

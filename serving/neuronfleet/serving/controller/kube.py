@@ -102,6 +102,15 @@ class Kube:
             return False
         return True
 
+    async def addresses(self, namespace: str, service: str) -> list[str]:
+        """Addresses of a Service's pods that are there, ready or not."""
+        path = f"/apis/discovery.k8s.io/v1/namespaces/{quote(namespace)}/endpointslices"
+        query = {"labelSelector": f"kubernetes.io/service-name={service}"}
+        text = await self._call("GET", path, None, "EndpointSlice", query=query)
+        slices = json.loads(text)["items"]
+        ends = [end for one in slices for end in one.get("endpoints") or ()]
+        return [end["addresses"][0] for end in ends if end.get("addresses")]
+
     async def names(self, kind: str, selector: str) -> set[str]:
         """The uids of all objects of a kind: what is not among them is gone."""
         base, plural = _PATHS[kind]

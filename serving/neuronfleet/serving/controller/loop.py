@@ -22,6 +22,7 @@ from neuronfleet.serving.controller.settings import ControllerSettings
 from neuronfleet.serving.controller.source import Reading, SourceError
 from neuronfleet.serving.controller.steps import STEPS
 from neuronfleet.serving.controller.store import Store
+from neuronfleet.serving.planner.observation import Sample
 
 _log = logging.getLogger(__name__)
 _AT_ONCE = 16
@@ -32,12 +33,19 @@ _WINDOWS = 3
 """Samples are kept for this many P90 boot times: no window of `decide` is longer."""
 
 Ask = Callable[[], Awaitable[Mapping[str, Reading]]]
+StandIn = Callable[[float], Awaitable[Mapping[str, Sample]]]
+"""Samples for while the source does not answer, by fleet key; told the time in Unix seconds."""
 Hook = Callable[[str, str], Awaitable[None]]
 """Called after each step with the fleet's key and the step's name."""
 
 
 async def no_hook(key: str, step: str) -> None:
     """What happens after a step, outside tests."""
+
+
+async def _nothing(now: float) -> Mapping[str, Sample]:
+    """Where nothing stands in for the source of metrics."""
+    return {}
 
 
 class ControlLoop:
@@ -53,12 +61,14 @@ class ControlLoop:
         ask: Ask,
         *,
         rng: random.Random,
+        stand_in: StandIn = _nothing,
         after_step: Hook = no_hook,
         now: Callable[[], float] = unix_time,
     ) -> None:
         self._settings, self._store, self._gatherer = settings, store, gatherer
         self._kube, self._exporter, self._ask = kube, exporter, ask
         self._rng, self._after_step, self._now = rng, after_step, now
+        self._stand_in = stand_in
         self._gate = asyncio.Semaphore(_AT_ONCE)
 
     async def run(self) -> None:
@@ -86,8 +96,9 @@ class ControlLoop:
             received = monotonic()
             moved = self._gatherer.take(found, self._now())
         except SourceError as error:
+            stand_in = await self._stand_in(self._now())
             received = monotonic()
-            self._gatherer.blind(str(error))
+            moved = self._gatherer.blind(str(error), stand_in, self._now())
         changed = self._take_changed()
         first = dict.fromkeys([*moved, *changed])
         order = [*first, *(key for key in self._store.fleets if key not in first)]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import multiprocessing
 import random
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -15,8 +16,9 @@ from kubernetes.aio.client import ApiClient
 from neuronfleet.serving.api import prices
 from neuronfleet.serving.controller import health, operator, source
 from neuronfleet.serving.controller.exporter import Exporter
+from neuronfleet.serving.controller.gateway_source import GatewaySource
 from neuronfleet.serving.controller.gather import Gatherer
-from neuronfleet.serving.controller.kube import Kube
+from neuronfleet.serving.controller.kube import Kube, KubeError
 from neuronfleet.serving.controller.lease import Lease
 from neuronfleet.serving.controller.loop import ControlLoop, Hook, no_hook
 from neuronfleet.serving.controller.settings import ControllerSettings
@@ -108,7 +110,9 @@ class Operator:
         await asyncio.sleep(_FIRST_SYNC_S)
         self.exporter.leading.set(1)
         _log.info("leading as %s", self._identity)
-        with ProcessPoolExecutor(max_workers=1) as executor:
+        # Spawned: a forked worker would hold both ends of its pipe, and outlive a killed parent.
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(max_workers=1, mp_context=spawn) as executor:
             tables = Tables(
                 prices.newest(),
                 expected_boot_s=self._settings.expected_boot_s,
@@ -136,12 +140,22 @@ class Operator:
             self.exporter,
             ask,
             rng=self._rng,
+            stand_in=GatewaySource(session, self._gateways).read,
             after_step=self._after_step,
         )
         tables.on_made = self.store.wake_all
         async with asyncio.TaskGroup() as group:
             group.create_task(operator.resync(self.store, self._kube))
             group.create_task(loop.run())
+
+    async def _gateways(self) -> list[str]:
+        """Where the gateway's pods tell their counters."""
+        home = self._settings.workloads.gateway_namespace
+        try:
+            found = await self._kube.addresses(home, self._settings.gateway_service)
+        except KubeError:
+            return []
+        return [f"http://{one}:{self._settings.gateway_port}" for one in found]
 
     def _problem(self) -> str | None:
         if self._came_round is None:

@@ -30,6 +30,10 @@ class ControllerSettings:
     """Between two rounds over all fleets: the scrape interval."""
     expected_boot_s: float = 900.0
     """What a boot is taken to last until some were seen."""
+    gateway_service: str = "neuronfleet-gateway-peers"
+    """Headless Service of the gateway's pods: their counters stand in for metrics."""
+    gateway_port: int = 8090
+    """Where each of them answers /metrics."""
     http_port: int = 8080
     """Where it answers /metrics and /healthz, on all addresses of its pod."""
     http_host: str = "0.0.0.0"
@@ -59,6 +63,7 @@ def read(fields: Fields) -> ControllerSettings:
     """Settings of a mapping; problems are noted in its list."""
     lease = fields.section("lease")
     prometheus = fields.section("prometheus")
+    gateway = fields.section("gateway")
     settings = ControllerSettings(
         prometheus_url=prometheus.text("url", pattern=r"https?://\S+").rstrip("/"),
         lease_namespace=lease.text("namespace"),
@@ -66,12 +71,14 @@ def read(fields: Fields) -> ControllerSettings:
         namespaces=fields.strings("namespaces"),
         interval_s=fields.seconds("interval", 0.5, 600, 15.0),
         expected_boot_s=fields.seconds("expectedBoot", 1, _DAY, 900.0),
+        gateway_service=gateway.text("service", "neuronfleet-gateway-peers"),
+        gateway_port=gateway.integer("metricsPort", 1, 65535, 8090),
         http_port=fields.integer("httpPort", 1, 65535, 8080),
         http_host=fields.text("httpHost", "0.0.0.0"),
         patience=_patience(fields.section("patience")),
         workloads=_workloads(fields.section("workloads")),
     )
-    for section in (lease, prometheus, fields):
+    for section in (lease, prometheus, gateway, fields):
         section.close()
     return settings
 
