@@ -7,8 +7,8 @@ PATHS := images monitoring serving tests benchmarks tools
 .PHONY: up test check lint test-engine engine test-cluster cluster cluster-down bench bench-cluster
 .PHONY: format lock fit rules crd clean help
 
-CLUSTER_PACKAGES := haproxy prometheus buildah debootstrap containerd runc iptables conntrack socat \
-  /usr/lib/cni/bridge:containernetworking-plugins
+CLUSTER_PACKAGES := haproxy prometheus buildah debootstrap containerd runc conntrack iptables openssl \
+  ip:iproute2 /usr/lib/cni/bridge:containernetworking-plugins
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,7 +47,8 @@ cluster-down: .venv/.ready ## Stop it; nothing of it is left.
 
 test-cluster: .venv/.ready ## The tests on a real Kubernetes: that of this machine, or NEURONFLEET_KUBECONFIG's.
 	@tools/setup.sh packages $(CLUSTER_PACKAGES)
-	$(PY) -m pytest -m cluster tests/cluster --timeout 900
+	$(PY) -m tests.cluster build
+	$(PY) -m pytest -m cluster tests/cluster --timeout 600
 
 bench-cluster: .venv/.ready ## The long bars on the cluster: 1,000 fleets, 100 scale-ins.
 	@tools/setup.sh packages $(CLUSTER_PACKAGES)

@@ -1,0 +1,3 @@
+module neuronfleet/tests/cluster/build/probe
+
+go 1.26.0
