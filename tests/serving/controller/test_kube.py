@@ -139,11 +139,15 @@ async def test_status_and_events_go_where_they_belong(client: Kube, api: Api) ->
 async def test_a_resync_lists_names_and_not_objects(client: Kube, api: Api) -> None:
     api.answer = {"items": [{"metadata": {"uid": "a"}}, {"metadata": {"uid": "b"}}]}
 
-    found = await client.names("Pod", "app=x")
+    found = await client.uids("Pod", "app=x", ["a", "b"])
 
     assert found == {"a", "b"}
     assert "PartialObjectMetadataList" in api.seen[0].headers["Accept"]
     assert api.seen[0].query["labelSelector"] == "app=x"
+    assert [one.path for one in api.seen] == [
+        "/api/v1/namespaces/a/pods",
+        "/api/v1/namespaces/b/pods",
+    ]
 
 
 async def test_the_gateway_s_pods_are_found_by_their_service(client: Kube, api: Api) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -111,10 +111,14 @@ class Kube:
         ends = [end for one in slices for end in one.get("endpoints") or ()]
         return [end["addresses"][0] for end in ends if end.get("addresses")]
 
-    async def names(self, kind: str, selector: str) -> set[str]:
+    async def uids(self, kind: str, selector: str, namespaces: Sequence[str]) -> set[str]:
         """The uids of all objects of a kind: what is not among them is gone."""
         base, plural = _PATHS[kind]
-        path = f"{base}/{plural}"
+        homes = [f"{base}/namespaces/{quote(one)}" for one in namespaces] or [base]
+        found = [await self._uids(f"{home}/{plural}", kind, selector) for home in homes]
+        return set().union(*found)
+
+    async def _uids(self, path: str, kind: str, selector: str) -> set[str]:
         accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
         query = {"labelSelector": selector} if selector else {}
         text = await self._call("GET", path, None, kind, accept=accept, query=query)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import kopf
@@ -67,7 +67,7 @@ def made_settings(made: kopf.OperatorRegistry) -> None:
         settings.batching.idle_timeout = 1.0
 
 
-async def resync(store: Store, kube: Kube) -> None:
+async def resync(store: Store, kube: Kube, namespaces: Sequence[str]) -> None:
     """Again and again, forget what is gone without a word.
 
     A watch that was away for long starts from a list, and kopf tells nothing of what is not in it.
@@ -79,6 +79,6 @@ async def resync(store: Store, kube: Kube) -> None:
                 continue
             selector = f"{MANAGED_LABEL}={MANAGER}" if ours else ""
             try:
-                store.keep_only(kind, await kube.names(kind, selector))
+                store.keep_only(kind, await kube.uids(kind, selector, namespaces))
             except KubeError as error:
                 _log.warning("resync of %s: %s", kind, error)

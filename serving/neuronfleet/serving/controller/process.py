@@ -100,6 +100,8 @@ class Operator:
             namespaces=namespaces,
             clusterwide=not namespaces,
             standalone=True,
+            # kopf would ask for the user's name, and a container's has none.
+            identity=self._identity,  # type: ignore[arg-type]  # a NewType of str
             stop_flag=stop,
             ready_flag=self._synced,
         )
@@ -145,7 +147,7 @@ class Operator:
         )
         tables.on_made = self.store.wake_all
         async with asyncio.TaskGroup() as group:
-            group.create_task(operator.resync(self.store, self._kube))
+            group.create_task(operator.resync(self.store, self._kube, self._settings.namespaces))
             group.create_task(loop.run())
 
     async def _gateways(self) -> list[str]:

@@ -6,13 +6,15 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from neuronfleet.serving.api.problems import SpecError
-from neuronfleet.serving.gateway.config import CONFIG_FILE, KEYS_MAP, SOCKET_FILE, files
+from neuronfleet.serving.gateway.admission import CONFIG_FILE, KEYS_MAP, SOCKET_FILE
+from neuronfleet.serving.gateway.config import files
+from neuronfleet.serving.gateway.control import ControlSocket
 from neuronfleet.serving.gateway.errors import GatewayError
 from neuronfleet.serving.gateway.keys import ClientKey, KeyChanges, keys_map, parse_keys
 from neuronfleet.serving.gateway.runtime import GatewayRuntime
@@ -29,29 +31,14 @@ _PR_SET_PDEATHSIG = 1
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
-class GatewayProcess:
-    """A gateway as a child of this process; it dies when this process does."""
+class HAProxy:
+    """One HAProxy as a child of this process; it dies when this process does."""
 
-    def __init__(
-        self, settings: GatewaySettings, directory: Path, *, binary: str = "haproxy"
-    ) -> None:
-        self.runtime = GatewayRuntime(settings, directory)
-        self._settings = settings
+    def __init__(self, control: ControlSocket, directory: Path, *, binary: str = "haproxy") -> None:
+        self._control = control
         self._directory = directory
         self._binary = binary
         self._process: subprocess.Popen[bytes] | None = None
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.stop()
 
     @property
     def pid(self) -> int | None:
@@ -59,12 +46,12 @@ class GatewayProcess:
         alive = self._process is not None and self._process.poll() is None
         return self._process.pid if alive and self._process else None
 
-    async def start(self) -> None:
-        """Start, and return once every port is bound and the runtime API answers."""
+    async def start(self, texts: Mapping[str, str], keys: tuple[ClientKey, ...] = ()) -> None:
+        """Write `texts` and start; return once every port is bound and the runtime API answers."""
         if self.pid is not None:
             raise GatewayError("the gateway runs already")
         program = _find(self._binary)
-        self._write_files()
+        _write_files(self._directory, texts, keys)
         self._process = _spawn(program, self._directory)
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -90,11 +77,10 @@ class GatewayProcess:
                 process.kill()
                 process.wait()
 
-    async def reload_keys(self) -> KeyChanges:
-        """Read the keys' file again; a file with problems changes nothing."""
-        if self._settings.keys_file is None:
-            raise GatewayError("the gateway was started without keys")
-        return await self.runtime.set_keys(self._read_keys(self._settings.keys_file))
+    def finish(self) -> None:
+        """Listen no more, and end by itself with the last stream."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGUSR1)
 
     async def _answers(self) -> bool:
         process = self._process
@@ -102,7 +88,7 @@ class GatewayProcess:
             raise GatewayError(f"haproxy ended: {self._messages()}")
         try:
             # Not another gateway's answer on a socket that it left in this folder.
-            return await self.runtime.pid() == process.pid
+            return await self._control.pid() == process.pid
         except GatewayError:
             return False
 
@@ -111,29 +97,82 @@ class GatewayProcess:
         told = [line for line in lines if not line.startswith("[NOTICE]")]
         return "\n".join(told or lines) or "without a word"
 
-    def _write_files(self) -> None:
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = os.fsencode((self._directory / SOCKET_FILE).absolute())
-        if len(path) > MAX_SOCKET_PATH:
-            raise GatewayError(
-                f"{os.fsdecode(path)} has {len(path)} bytes, a socket's path has at most"
-                f" {MAX_SOCKET_PATH}: choose a shorter folder"
-            )
-        for name, text in files(self._settings).items():
-            (self._directory / name).write_text(text)
-        keys_file = self._settings.keys_file
-        keys = self._read_keys(keys_file) if keys_file is not None else ()
-        keys_path = self._directory / KEYS_MAP
-        keys_path.touch(mode=0o600)
-        keys_path.write_text(keys_map(keys))
 
-    def _read_keys(self, path: Path) -> tuple[ClientKey, ...]:
-        try:
-            text = path.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise SpecError(f"{path}: {reason}, must be a readable file of API keys") from error
-        return (*parse_keys(text, str(path)), *self._settings.own_keys)
+class GatewayProcess:
+    """The gateway of one machine."""
+
+    def __init__(
+        self, settings: GatewaySettings, directory: Path, *, binary: str = "haproxy"
+    ) -> None:
+        names = [fleet.name for fleet in settings.fleets]
+        self.runtime = GatewayRuntime(names, settings.check_seconds, directory)
+        self._settings = settings
+        self._haproxy = HAProxy(self.runtime, directory, binary=binary)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while it lives."""
+        return self._haproxy.pid
+
+    async def start(self) -> None:
+        """Start, and return once every port is bound and the runtime API answers."""
+        await self._haproxy.start(files(self._settings), self._keys())
+
+    async def stop(self) -> None:
+        """Stop at once: streams are cut. Drain the replicas first where that matters."""
+        await self._haproxy.stop()
+
+    async def reload_keys(self) -> KeyChanges:
+        """Read the keys' file again; a file with problems changes nothing."""
+        if self._settings.keys_file is None:
+            raise GatewayError("the gateway was started without keys")
+        return await self.runtime.set_keys(self._keys())
+
+    def _keys(self) -> tuple[ClientKey, ...]:
+        path = self._settings.keys_file
+        return () if path is None else (*read_keys(path), *self._settings.own_keys)
+
+
+def _write_files(directory: Path, texts: Mapping[str, str], keys: tuple[ClientKey, ...]) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = os.fsencode((directory / SOCKET_FILE).absolute())
+    if len(path) > MAX_SOCKET_PATH:
+        raise GatewayError(
+            f"{os.fsdecode(path)} has {len(path)} bytes, a socket's path has at most"
+            f" {MAX_SOCKET_PATH}: choose a shorter folder"
+        )
+    for name, text in texts.items():
+        (directory / name).touch(mode=0o600)
+        (directory / name).write_text(text)
+    keys_path = directory / KEYS_MAP
+    keys_path.touch(mode=0o600)
+    keys_path.write_text(keys_map(keys))
+
+
+def read_keys(path: Path) -> tuple[ClientKey, ...]:
+    """The keys of a file.
+
+    Raises:
+        SpecError: it cannot be read, or has lines that will not do.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise SpecError(f"{path}: {reason}, must be a readable file of API keys") from error
+    return parse_keys(text, str(path))
 
 
 def _find(binary: str) -> str:

@@ -9,8 +9,9 @@ from neuronfleet.serving.api.problems import Problem, SpecError
 from neuronfleet.serving.gateway.keys import ClientKey
 
 # A proxy or server name of HAProxy. The gateway's own proxies begin with "_", so none can clash.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
-NAME_ALLOWED = "must be 1 to 100 of letters, digits and _ . : - and begin with a letter or digit"
+# A fleet on Kubernetes is `<namespace>.<fleet>`: 63 + 1 + 63 = 127 characters.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+NAME_ALLOWED = "must be 1 to 128 of letters, digits and _ . : - and begin with a letter or digit"
 
 # Map files are split at blanks, and `#` begins a comment there.
 MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,199}")
@@ -44,14 +45,42 @@ class GatewayFleet:
             for i, model in enumerate(self.models)
             if not MODEL.fullmatch(model)
         ]
-        problems += _outside(self, "queue_seconds", 0.001, 86400)
+        problems += outside(self, "queue_seconds", 0.001, 86400)
         if problems:
             raise SpecError.of(f"gateway fleet {self.name}", problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewaySettings:
-    """One gateway."""
+class GatewayLimits:
+    """What one HAProxy lets clients do, whatever its part."""
+
+    max_body_bytes: int = 65536
+    """Larger bodies get 413. A waiting request holds its body, so this bounds the memory."""
+    max_header_bytes: int = 16384
+    """More bytes of headers get 431."""
+    max_headers: int = 64
+    """More header lines get 400."""
+    max_connections: int = 4000
+    """Client connections, those that wait included; more wait in the kernel's backlog."""
+    request_seconds: float = 10.0
+    """A request's headers and body have to arrive within this: who dribbles gets 408."""
+    keep_alive_seconds: float = 60.0
+    """A connection may idle for this long between two requests."""
+    idle_seconds: float = 600.0
+    """A stream may be silent for this long in either direction: a long prefill sends nothing."""
+    connect_seconds: float = 2.0
+    """A server has to accept a connection within this."""
+    check_seconds: float = 2.0
+    """Between two health checks of a replica, and the time one may take."""
+
+    def limit_problems(self) -> list[Problem]:
+        """What is outside its range."""
+        return [p for name, low, high in _LIMITS for p in outside(self, name, low, high)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings(GatewayLimits):
+    """One gateway on one machine."""
 
     fleets: tuple[GatewayFleet, ...]
     """The fleets; HAProxy 2.6 cannot add one at run time, so another fleet is another process."""
@@ -65,27 +94,13 @@ class GatewaySettings:
     """Lines of `<sha256 of the key> <class> [name]`; None asks nobody for a key."""
     own_keys: tuple[ClientKey, ...] = ()
     """Known beside those of the file, as that of a run's own traffic; nothing without a file."""
-    max_body_bytes: int = 65536
-    """Larger bodies get 413. A waiting request holds its body, so this bounds the memory."""
-    max_header_bytes: int = 16384
-    """More bytes of headers get 431."""
-    max_headers: int = 64
-    """More header lines get 400."""
-    max_connections: int = 4000
-    """Client connections, those that wait included; more wait in the kernel's backlog."""
-    request_seconds: float = 10.0
-    """A request's headers and body have to arrive within this: who dribbles gets 408."""
-    idle_seconds: float = 600.0
-    """A stream may be silent for this long in either direction: a long prefill sends nothing."""
-    connect_seconds: float = 2.0
-    """A replica has to accept a connection within this."""
-    check_seconds: float = 2.0
-    """Between two health checks of a replica, and the time one may take."""
     models_created: int = 0
     """The `created` of every model in GET /v1/models, in Unix seconds; 0 when nobody knows."""
 
     def __post_init__(self) -> None:
-        problems = [p for name, low, high in _RANGES for p in _outside(self, name, low, high)]
+        problems = self.limit_problems()
+        problems += [p for name in _PORTS for p in outside(self, name, 1, 65535)]
+        problems += outside(self, "models_created", 0, 2**40)
         problems += _doubles("port", [self.port, self.canary_port, self.metrics_port])
         problems += _doubles("fleets.name", [fleet.name for fleet in self.fleets])
         problems += _doubles("fleets.models", [m for fleet in self.fleets for m in fleet.models])
@@ -95,23 +110,21 @@ class GatewaySettings:
             raise SpecError.of("gateway settings", problems)
 
 
-_RANGES: tuple[tuple[str, float, float], ...] = (
-    ("port", 1, 65535),
-    ("canary_port", 1, 65535),
-    ("metrics_port", 1, 65535),
+_PORTS = ("port", "canary_port", "metrics_port")
+_LIMITS: tuple[tuple[str, float, float], ...] = (
     ("max_body_bytes", 1024, 16 * 1024 * 1024),
     ("max_header_bytes", 1024, 65536),
     ("max_headers", 16, 1000),
     ("max_connections", 1, MAX_CONNECTIONS),
     ("request_seconds", 0.001, 3600),
+    ("keep_alive_seconds", 0.001, 86400),
     ("idle_seconds", 0.001, 86400),
     ("connect_seconds", 0.001, 3600),
     ("check_seconds", 0.001, 3600),
-    ("models_created", 0, 2**40),
 )
 
 
-def _outside(spec: object, name: str, low: float, high: float) -> list[Problem]:
+def outside(spec: object, name: str, low: float, high: float) -> list[Problem]:
     """The problem of a number outside [low, high]; none when it is inside (NaN is outside)."""
     value = getattr(spec, name)
     if low <= value <= high:

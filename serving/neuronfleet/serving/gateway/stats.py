@@ -56,7 +56,9 @@ def parse_stats(text: str, fleets: Iterable[str]) -> dict[str, FleetStats]:
 
 def _fleet(name: str, rows: list[dict[str, str]]) -> FleetStats:
     backend = next(row for row in rows if row["svname"] == "BACKEND")
-    replicas = tuple(_replica(row) for row in rows if row["svname"] != "BACKEND")
+    servers = [row for row in rows if row["svname"] != "BACKEND"]
+    # The gateway's own server is no replica: it holds a queue open (see `HOLD`).
+    replicas = tuple(_replica(row) for row in servers if not row["svname"].startswith("_"))
     return FleetStats(
         name=name,
         queued=int(backend["qcur"]) + sum(replica.queued for replica in replicas),
