@@ -2,8 +2,13 @@
 
 import json
 import time
+from collections.abc import Callable
 
 from aiohttp import web
+
+
+def nothing() -> None:
+    """What happens at a query outside a measurement."""
 
 
 class FakePrometheus:
@@ -16,7 +21,7 @@ class FakePrometheus:
         """Pods that serve, by fleet key."""
         self.answered_s = 0.0
         self.queries = 0
-        self.on_query = lambda: None
+        self.on_query: Callable[[], None] = nothing
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> int:

@@ -23,7 +23,7 @@ from typing import Any
 
 import aiohttp
 import yaml
-from fake_prometheus import FakePrometheus
+from fake_prometheus import FakePrometheus, nothing
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 from prometheus_client.parser import text_string_to_metric_families
@@ -320,7 +320,7 @@ class Bench:
         while self.prometheus.queries == asked:  # noqa: ASYNC110 - the answer's time is wanted
             await asyncio.sleep(0.01)
         answered = self.prometheus.answered_s
-        self.prometheus.on_query = lambda: None
+        self.prometheus.on_query = nothing
         deadline = time.time() + 10
         while time.time() < deadline:
             for at, name, _ in self.writes[seen:]:

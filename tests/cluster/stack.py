@@ -122,7 +122,7 @@ class Stack:
             "scaling": {"minReplicas": 1, "maxReplicas": 3, "forecast": "none"},
             "drain": {"timeout": "60s"},
             "queue": {"timeout": "60s"},
-            "metrics": {"maxAge": "10s"},
+            "metrics": {"maxAge": "20s"},
         }
         made = {key: value for key, value in (base | spec).items() if value is not None}
         return {

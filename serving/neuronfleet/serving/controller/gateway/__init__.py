@@ -1,0 +1,1 @@
+"""The gateway's agent: it keeps HAProxy as the cluster says, and one queue a fleet between pods."""
