@@ -5,7 +5,7 @@ PY := .venv/bin/python
 PATHS := images monitoring serving tests benchmarks tools
 
 .PHONY: up test check lint test-engine engine test-cluster cluster cluster-down bench bench-cluster
-.PHONY: format lock fit rules crd clean help
+.PHONY: format lock fit rules crd chart clean help
 
 CLUSTER_PACKAGES := haproxy prometheus buildah debootstrap containerd runc conntrack iptables openssl \
   ip:iproute2 /usr/lib/cni/bridge:containernetworking-plugins
@@ -48,11 +48,11 @@ cluster-down: .venv/.ready ## Stop it; nothing of it is left.
 test-cluster: .venv/.ready ## The tests on a real Kubernetes: that of this machine, or NEURONFLEET_KUBECONFIG's.
 	@tools/setup.sh packages $(CLUSTER_PACKAGES)
 	$(PY) -m tests.cluster build
-	$(PY) -m pytest -m cluster tests/cluster --timeout 600
+	$(PY) -m pytest -m cluster --timeout 600
 
 bench-cluster: .venv/.ready ## The long bars on the cluster: 1,000 fleets, 100 scale-ins.
 	@tools/setup.sh packages $(CLUSTER_PACKAGES)
-	$(PY) benchmarks/cluster/run.py
+	$(PY) benchmarks/run.py cluster
 
 bench: .venv/.ready ## The measured bars: emulator, gateway, streams. Wants an idle machine.
 	@tools/setup.sh packages haproxy prometheus
@@ -76,9 +76,15 @@ fit: .venv/.ready ## Fit the timing models to the product's own evidence.
 
 crd: .venv/.ready ## Write the CRD.
 	$(PY) tools/build_crd.py
+	@$(MAKE) --no-print-directory chart
+
+chart: .venv/.ready ## Copy CRD and rules into the chart, and write its table of values.
+	cp serving/crds/servingfleets.neuronfleet.dev.yaml monitoring/rules/fleet.yml serving/chart/files/
+	$(PY) -m tests.serving.chart.values_table
 
 rules: .venv/.ready ## Write the recording rules.
 	$(PY) tools/build_rules.py
+	@$(MAKE) --no-print-directory chart
 
 clean: ## Remove the environment and caches of this checkout.
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -7,6 +7,7 @@ controllers, as the scheduler and as the kubelet, each in its simplest form.
 import itertools
 import random
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -19,13 +20,15 @@ from neuronfleet.serving.controller.kube import KubeError
 from neuronfleet.serving.controller.loop import ControlLoop, Hook, no_hook
 from neuronfleet.serving.controller.settings import ControllerSettings
 from neuronfleet.serving.controller.source import SCRAPED_AT, Reading, SourceError
-from neuronfleet.serving.controller.store import Store
+from neuronfleet.serving.controller.store import CHILD_KINDS, Store
 from neuronfleet.serving.controller.tables import Tables
 from neuronfleet.serving.controller.view import Patience
 from neuronfleet.serving.controller.workloads import WorkloadSettings
 from neuronfleet.serving.planner.prepare import NO_TABLE
 
 START = 1_800_000_000.0
+_CANARY_S = 2.0
+"""From the startup probe to the first readiness probe."""
 NAMESPACE = "serving"
 
 
@@ -86,6 +89,7 @@ class Pod:
     body: dict[str, Any]
     born_s: float
     node: str | None = None
+    placed_s: float = 0.0
     boots_in_s: float = 0.0
     dies_at_s: float | None = None
     streams: int = 0
@@ -229,10 +233,13 @@ class World:
             if p.node and p.body["metadata"]["labels"]["neuronfleet.dev/variant"] == variant_name
         ]
         if len(placed) < self.capacity.get(variant_name, 10_000):
-            pod.node = f"node-{pod.body['metadata']['name']}"
+            pod.node, pod.placed_s = f"node-{pod.body['metadata']['name']}", self.now
             self.node(pod.node)
 
     def _run_kubelets(self) -> None:
+        for pod in self.pods.values():
+            if pod.node is None and pod.dies_at_s is None:
+                self._place(pod, pod.body["metadata"]["labels"]["neuronfleet.dev/variant"])
         for name, pod in list(self.pods.items()):
             if pod.dies_at_s is not None and self.now >= pod.dies_at_s:
                 del self.pods[name]
@@ -240,7 +247,12 @@ class World:
     def node(self, name: str, **changes: Any) -> None:
         """Make or change a node: ready=, cordoned=, taint=, health=."""
         body = self.nodes.setdefault(
-            name, {"metadata": {"name": name}, "spec": {}, "status": {"conditions": []}}
+            name,
+            {
+                "metadata": {"name": name, "uid": f"uid-{name}"},
+                "spec": {},
+                "status": {"conditions": []},
+            },
         )
         ready = "True" if changes.get("ready", True) else "False"
         conditions = [{"type": "Ready", "status": ready}]
@@ -261,8 +273,10 @@ class World:
 
     def ready(self, pod: Pod) -> bool:
         """Whether it answers its canary."""
-        booted = pod.node is not None and self.now - pod.born_s >= pod.boots_in_s
-        return booted and pod.broken is None
+        return self._booted(pod) and pod.broken is None
+
+    def _booted(self, pod: Pod, ahead_s: float = 0.0) -> bool:
+        return pod.node is not None and self.now - pod.placed_s >= pod.boots_in_s - ahead_s
 
     def serving(self) -> list[str]:
         """Names of ready pods that are not leaving."""
@@ -288,19 +302,19 @@ class World:
             store.see(kind, body, gone=False)
         for pod in self.pods.values():
             store.see("Pod", self.pod_body(pod), gone=False)
-        kinds = ("Pod", "Deployment", "Service", "NetworkPolicy", "PodDisruptionBudget")
-        uids = {p.body["metadata"]["uid"] for p in self.pods.values()}
-        uids |= {body["metadata"]["uid"] for body in self.objects.values()}
-        for kind in kinds:
-            store.keep_only(kind, uids)
-        store.keep_only("ServingFleet", {b["metadata"]["uid"] for b in self.fleets.values()})
+        there = [*self.fleets.values(), *self.nodes.values(), *self.objects.values()]
+        uids = {body["metadata"]["uid"] for body in there}
+        uids |= {pod.body["metadata"]["uid"] for pod in self.pods.values()}
+        kinds = ("ServingFleet", "Node", "Pod", "Deployment", *CHILD_KINDS)
+        store.forget(set().union(*(store.uids(kind) for kind in kinds)) - uids)
 
     def pod_body(self, pod: Pod) -> dict[str, Any]:
         """A pod with its status at this moment."""
         ready = self.ready(pod)
-        since = min(self.now, pod.born_s + pod.boots_in_s) if ready else pod.born_s
+        since = min(self.now, pod.placed_s + pod.boots_in_s) if ready else pod.born_s
         state: dict[str, Any] = {"running": {"startedAt": stamp(pod.born_s)}}
-        restarts, started = 0, ready
+        started = pod.broken is None and self._booted(pod, ahead_s=_CANARY_S)
+        restarts = 0
         if pod.broken == "crash":
             restarts = int((self.now - pod.born_s) // 10)
             state = {"waiting": {"reason": "CrashLoopBackOff"}}
@@ -363,7 +377,7 @@ class Controlled:
     def __init__(self, world: World, *, after_step: Hook = no_hook) -> None:
         self.world, self.store, self.exporter = world, Store(), Exporter()
         self.settings = settings()
-        tables = Tables(prices.newest(), expected_boot_s=world.boot_s, executor=None)
+        tables = Tables(prices.newest(), expected_boot_s=world.boot_s, workers=ThreadPoolExecutor)
         # The slots alone staff these fleets: a table takes seconds of simulation.
         tables._table = lambda fleet, index: NO_TABLE  # type: ignore[method-assign]
         self.gatherer = Gatherer(self.settings, self.store, tables)
@@ -384,6 +398,7 @@ class Controlled:
         self.world.advance(seconds)
         self.world.feed(self.store)
         await self.loop.round()
+        await self.loop.settled()
 
     async def turns(self, seconds: float, step: float = 5.0) -> None:
         """Rounds for so long."""

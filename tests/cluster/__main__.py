@@ -1,10 +1,12 @@
-"""`python -m tests.cluster up|down|status|env|fake COUNT`."""
+"""`python -m tests.cluster build|up|down|status|env|fake COUNT`."""
 
 import argparse
+import os
 import sys
 import time
 
-from tests.cluster import binaries, kwok, lifecycle
+from tests.cluster import binaries, image_build, kwok, lifecycle
+from tests.cluster.cluster import FOREIGN
 from tests.cluster.errors import ClusterError
 from tests.cluster.layout import default
 from tests.cluster.machine import Machine, load
@@ -13,7 +15,7 @@ from tests.cluster.machine import Machine, load
 def main() -> int:
     """Carry out one command; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster", description=lifecycle.__doc__)
-    parser.add_argument("command", choices=("up", "down", "status", "env", "fake"))
+    parser.add_argument("command", choices=("build", "up", "down", "status", "env", "fake"))
     parser.add_argument("count", nargs="?", type=int, default=1, help="of `fake`: how many nodes")
     parser.add_argument("--without-karpenter", action="store_true", help="start without Karpenter")
     chosen = parser.parse_args()
@@ -22,10 +24,20 @@ def main() -> int:
             return _up(not chosen.without_karpenter)
         if chosen.command == "fake":
             return _fake(chosen.count)
-        return {"down": _down, "status": _status, "env": _env}[chosen.command]()
+        return {"build": _build, "down": _down, "status": _status, "env": _env}[chosen.command]()
     except ClusterError as wrong:
         print(f"error: {wrong}", file=sys.stderr)
         return 2
+
+
+def _build() -> int:
+    if os.environ.get(FOREIGN):
+        print(f"nothing to build: {FOREIGN} names a cluster that stands")
+        return 0
+    for name in binaries.TOOLS:
+        binaries.ensure(name)
+    image_build.build_all()
+    return 0
 
 
 def _up(with_karpenter: bool) -> int:

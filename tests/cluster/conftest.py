@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster.fixtures import cluster as cluster
 from tests.cluster.fixtures import namespace as namespace
+from tests.cluster.stack_fixtures import fleets as fleets
 from tests.cluster.stack_fixtures import images as images
 from tests.cluster.stack_fixtures import stack as stack
 

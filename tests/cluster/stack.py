@@ -30,7 +30,7 @@ class Stack:
     directory: Path
     namespace: str = field(default_factory=lambda: f"nf-{secrets.token_hex(3)}")
     """Of controller and gateway."""
-    fleets: str = field(default_factory=lambda: f"models-{secrets.token_hex(3)}")
+    models: str = field(default_factory=lambda: f"models-{secrets.token_hex(3)}")
     """Of the fleets."""
 
     def values(self) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Stack:
         here = {"neuronfleet.dev/real": "true"}
         return {
             "imageRegistry": "neuronfleet.local",
-            "watchNamespaces": [self.fleets],
+            "watchNamespaces": [self.models],
             # Applied apart: other tests of this cluster bring the same one.
             "crd": {"install": False},
             "prometheus": {"url": self.prometheus.url, "namespace": ""},
@@ -81,8 +81,8 @@ class Stack:
     def install(self) -> None:
         """Install or upgrade, and wait until everything is available."""
         self.cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
-        if self.cluster.find("namespace", self.fleets) is None:
-            self.cluster.kubectl("create", "namespace", self.fleets)
+        if self.cluster.find("namespace", self.models) is None:
+            self.cluster.kubectl("create", "namespace", self.models)
         path = self.directory / "values.yaml"
         path.write_text(yaml.safe_dump(self.values()))
         self.cluster.helm(
@@ -90,10 +90,17 @@ class Stack:
             "--create-namespace", "--values", str(path), "--wait", "--timeout", "120s",
         )  # fmt: skip
 
+    def clear(self) -> None:
+        """Delete all fleets and wait until their pods are gone."""
+        self.cluster.kubectl("delete", "servingfleets", "--all", "-n", self.models, "--wait=false")
+        self.cluster.wait_for(
+            lambda: not self.cluster.get("pods", "-n", self.models)["items"], "the pods' end", 120
+        )
+
     def remove(self) -> None:
         """Take everything away again."""
-        self.cluster.kubectl("delete", "servingfleets", "--all", "-n", self.fleets, "--wait=false")
-        self.cluster.kubectl("delete", "namespace", self.fleets, "--timeout=180s", timeout_s=200)
+        self.cluster.kubectl("delete", "servingfleets", "--all", "-n", self.models, "--wait=false")
+        self.cluster.kubectl("delete", "namespace", self.models, "--timeout=180s", timeout_s=200)
         self.cluster.helm("uninstall", RELEASE, "--namespace", self.namespace, "--wait")
         self.cluster.kubectl("delete", "namespace", self.namespace, "--timeout=180s", timeout_s=200)
 
@@ -128,7 +135,7 @@ class Stack:
         return {
             "apiVersion": "neuronfleet.dev/v1alpha1",
             "kind": "ServingFleet",
-            "metadata": {"name": name, "namespace": self.fleets},
+            "metadata": {"name": name, "namespace": self.models},
             "spec": made,
         }
 
@@ -138,7 +145,7 @@ class Stack:
 
     def status(self, name: str) -> dict[str, Any]:
         """A fleet's status."""
-        found = self.cluster.get("servingfleet", "-n", self.fleets, name)
+        found = self.cluster.get("servingfleet", "-n", self.models, name)
         status: dict[str, Any] = found.get("status", {})
         return status
 
@@ -149,13 +156,13 @@ class Stack:
 
     def events(self, name: str) -> list[str]:
         """Reasons of the Events told of a fleet."""
-        found = self.cluster.get("events", "-n", self.fleets)["items"]
+        found = self.cluster.get("events", "-n", self.models)["items"]
         return [one["reason"] for one in found if one["involvedObject"]["name"] == name]
 
     def pods(self, name: str) -> list[dict[str, Any]]:
         """A fleet's pods."""
         selector = f"neuronfleet.dev/fleet={name}"
-        items: list[dict[str, Any]] = self.cluster.get("pods", "-n", self.fleets, "-l", selector)[
+        items: list[dict[str, Any]] = self.cluster.get("pods", "-n", self.models, "-l", selector)[
             "items"
         ]
         return items

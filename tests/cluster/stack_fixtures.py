@@ -39,3 +39,10 @@ def stack(
     finally:
         made.remove()
         prometheus.stop()
+
+
+@pytest.fixture
+def fleets(stack: Stack) -> Iterator[Stack]:
+    """The installation; whatever fleets a test leaves are taken away after it."""
+    yield stack
+    stack.clear()

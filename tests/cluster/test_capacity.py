@@ -1,5 +1,7 @@
 """Nodes by the real Karpenter: brought by type, zone and capacity type, left ahead, given back."""
 
+import json
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,7 +22,7 @@ def _own_nodes(stack: Stack) -> Iterator[None]:
     if why := stack.cluster.lacks("karpenter", "local"):
         pytest.skip(why)
     yield
-    stack.cluster.kubectl("delete", "sf", "--all", "-n", stack.fleets, "--wait=false")
+    stack.cluster.kubectl("delete", "sf", "--all", "-n", stack.models, "--wait=false")
     karpenter.withdraw(stack.cluster.machine)
     karpenter.apply_pool(stack.cluster.machine)
     karpenter.clear(stack.cluster.machine)
@@ -58,69 +60,117 @@ def nodes_of(stack: Stack, name: str) -> list[dict[str, str]]:
     return [stack.cluster.get("node", one)["metadata"]["labels"] for one in names]
 
 
-def test_pending_replicas_get_nodes_of_their_type_zone_and_capacity_type(stack: Stack) -> None:
-    fleet(stack, "fit", 2, variant(capacityType="spot", instanceType="trn1.2xlarge"))
+def test_pending_replicas_get_nodes_of_their_type_zone_and_capacity_type(fleets: Stack) -> None:
+    fleet(fleets, "fit", 2, variant(capacityType="spot", instanceType="trn1.2xlarge"))
 
-    stack.await_serving("fit", 2, 90)
+    fleets.await_serving("fit", 2, 90)
 
-    for labels in nodes_of(stack, "fit"):
+    for labels in nodes_of(fleets, "fit"):
         assert labels["node.kubernetes.io/instance-type"] == "trn1.2xlarge"
         assert labels["topology.kubernetes.io/zone"] == "us-east-2b"
         assert labels["karpenter.sh/capacity-type"] == "spot"
-    assert stack.condition("fit", "CapacityAvailable")["status"] == "True"
+    assert fleets.condition("fit", "CapacityAvailable")["status"] == "True"
 
 
-def test_the_next_zone_takes_what_a_withdrawn_offering_cannot(stack: Stack) -> None:
-    karpenter.withdraw(stack.cluster.machine, Offer(instance_type="inf2.xlarge", zone="us-east-2b"))
-    fleet(stack, "zone", 1, variant(zones=["us-east-2b", "us-east-2c"]))
+def test_the_next_zone_takes_what_a_withdrawn_offering_cannot(fleets: Stack) -> None:
+    karpenter.withdraw(
+        fleets.cluster.machine, Offer(instance_type="inf2.xlarge", zone="us-east-2b")
+    )
+    fleet(fleets, "zone", 1, variant(zones=["us-east-2b", "us-east-2c"]))
 
-    stack.await_serving("zone", 1, 90)
+    fleets.await_serving("zone", 1, 90)
 
-    (labels,) = nodes_of(stack, "zone")
+    (labels,) = nodes_of(fleets, "zone")
     assert labels["topology.kubernetes.io/zone"] == "us-east-2c"
 
 
-def test_the_next_variant_takes_what_a_withdrawn_type_cannot_and_it_is_told(stack: Stack) -> None:
-    karpenter.withdraw(stack.cluster.machine, Offer(instance_type="inf2.xlarge"))
-    fleet(stack, "next", 1, variant(), variant("trn1", instanceType="trn1.2xlarge"))
+def test_the_next_variant_takes_what_a_withdrawn_type_cannot_and_it_is_told(fleets: Stack) -> None:
+    karpenter.withdraw(fleets.cluster.machine, Offer(instance_type="inf2.xlarge"))
+    fleet(fleets, "next", 1, variant(), variant("trn1", instanceType="trn1.2xlarge"))
 
-    found = stack.await_condition("next", "CapacityAvailable", "False", "NoCapacity", 90)
-    stack.cluster.wait_for(lambda: len(stack.serving("next")) == 1, "the other variant", 90)
+    found = fleets.await_condition("next", "CapacityAvailable", "False", "NoCapacity", 90)
+    fleets.cluster.wait_for(lambda: len(fleets.serving("next")) == 1, "the other variant", 90)
 
     assert "inf2" in found["message"]
-    (labels,) = nodes_of(stack, "next")
+    (labels,) = nodes_of(fleets, "next")
     assert labels["node.kubernetes.io/instance-type"] == "trn1.2xlarge"
-    assert "NoCapacity" in stack.events("next")
+    assert "NoCapacity" in fleets.events("next")
 
 
-def test_a_limit_reached_is_told_and_a_limit_lifted_is_used(stack: Stack) -> None:
-    karpenter.apply_pool(stack.cluster.machine, karpenter.pool(limits={NEURON: "1"}))
-    fleet(stack, "limit", 2, variant())
+def test_a_limit_reached_is_told_and_a_limit_lifted_is_used(fleets: Stack) -> None:
+    karpenter.apply_pool(fleets.cluster.machine, karpenter.pool(limits={NEURON: "1"}))
+    fleet(fleets, "limit", 2, variant())
 
-    stack.await_condition("limit", "CapacityAvailable", "False", "NoCapacity", 90)
-    assert len(stack.serving("limit")) == 1
+    fleets.await_condition("limit", "CapacityAvailable", "False", "NoCapacity", 90)
+    assert len(fleets.serving("limit")) == 1
 
-    karpenter.apply_pool(stack.cluster.machine)
-    stack.await_serving("limit", 2, 150)
-    stack.await_condition("limit", "CapacityAvailable", "True", timeout=90)
+    karpenter.apply_pool(fleets.cluster.machine)
+    fleets.await_serving("limit", 2, 150)
+    fleets.await_condition("limit", "CapacityAvailable", "True", timeout=90)
 
 
-def test_a_disruption_notice_is_drained_ahead_and_replaced(stack: Stack) -> None:
-    fleet(stack, "spot", 2, variant(capacityType="spot"))
-    stack.await_serving("spot", 2, 90)
-    victim = stack.pods("spot")[0]
+def test_a_disruption_notice_is_drained_ahead_and_replaced(fleets: Stack) -> None:
+    fleet(fleets, "spot", 2, variant(capacityType="spot"))
+    fleets.await_serving("spot", 2, 90)
+    victim = fleets.pods("spot")[0]
 
-    karpenter.spot_notice(stack.cluster.machine, victim["spec"]["nodeName"])
+    karpenter.spot_notice(fleets.cluster.machine, victim["spec"]["nodeName"])
 
     name = victim["metadata"]["name"]
-    stack.cluster.wait_for(
-        lambda: name not in [p["metadata"]["name"] for p in stack.pods("spot")], "its end", 60
+    fleets.cluster.wait_for(
+        lambda: name not in [p["metadata"]["name"] for p in fleets.pods("spot")], "its end", 60
     )
-    stack.await_serving("spot", 2, 90)
-    assert "ReplacingReplicas" in stack.events("spot")
+    fleets.await_serving("spot", 2, 90)
+    assert "ReplacingReplicas" in fleets.events("spot")
 
 
-def test_a_reservation_is_left_before_it_ends(stack: Stack) -> None:
+def test_replicas_leave_a_node_whose_devices_fail(fleets: Stack) -> None:
+    fleet(fleets, "sick", 2, variant())
+    fleets.await_serving("sick", 2, 90)
+    victim = fleets.pods("sick")[0]
+    node, name = victim["spec"]["nodeName"], victim["metadata"]["name"]
+
+    condition = {
+        "type": "NeuronHealth",
+        "status": "True",
+        "reason": "NeuronHasError_HBM_UNCORRECTABLE_ERROR",
+    }
+    change = json.dumps({"status": {"conditions": [condition]}})
+    fleets.cluster.kubectl("patch", "node", node, "--subresource=status", "-p", change)
+    fleets.cluster.wait_for(
+        lambda: name not in [p["metadata"]["name"] for p in fleets.pods("sick")], "its end", 60
+    )
+    fleets.await_serving("sick", 2, 90)
+
+    assert node not in [pod["spec"]["nodeName"] for pod in fleets.pods("sick")]
+    assert "ReplacingReplicas" in fleets.events("sick")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_drained_node_is_left_when_another_replica_serves(fleets: Stack, count: int) -> None:
+    name = f"drain{count}"
+    fleet(fleets, name, count, variant())
+    fleets.await_serving(name, count, 90)
+    node = fleets.pods(name)[0]["spec"]["nodeName"]
+    fewest = [count]
+
+    def watched() -> bool:
+        fewest.append(len(fleets.serving(name)))
+        return node not in [pod["spec"].get("nodeName") for pod in fleets.pods(name)]
+
+    drain = threading.Thread(
+        target=fleets.cluster.kubectl,
+        args=("drain", node, "--delete-emptydir-data", "--ignore-daemonsets", "--timeout=90s"),
+    )
+    drain.start()
+    fleets.cluster.wait_for(watched, "an empty node", 90)
+    drain.join()
+    fleets.await_serving(name, count, 90)
+
+    assert min(fewest) >= 1, "a fleet's only replica waits for its successor"
+
+
+def test_a_reservation_is_left_before_it_ends(fleets: Stack) -> None:
     ends = datetime.now(UTC) + timedelta(seconds=130)
     block = variant(
         "block",
@@ -128,12 +178,12 @@ def test_a_reservation_is_left_before_it_ends(stack: Stack) -> None:
         reservation={"id": "cr-0123456789abcdef0", "endsAt": ends.strftime("%Y-%m-%dT%H:%M:%SZ")},
         podTemplate={},
     )
-    fleet(stack, "ends", 1, block, variant("own", instanceType="trn1.2xlarge"))
+    fleet(fleets, "ends", 1, block, variant("own", instanceType="trn1.2xlarge"))
 
-    found = stack.await_condition("ends", "CapacityAvailable", "False", "ReservationEnding", 120)
-    stack.cluster.wait_for(
+    found = fleets.await_condition("ends", "CapacityAvailable", "False", "ReservationEnding", 120)
+    fleets.cluster.wait_for(
         lambda: [
-            labels["node.kubernetes.io/instance-type"] for labels in nodes_of(stack, "ends")
+            labels["node.kubernetes.io/instance-type"] for labels in nodes_of(fleets, "ends")
         ] == ["trn1.2xlarge"],
         "its replicas elsewhere",
         100,
@@ -144,18 +194,18 @@ def test_a_reservation_is_left_before_it_ends(stack: Stack) -> None:
 
 
 def test_consolidation_takes_no_replica_that_boots_or_serves_and_every_empty_node(
-    stack: Stack,
+    fleets: Stack,
 ) -> None:
-    fleet(stack, "pack", 3, variant())
-    stack.await_serving("pack", 3, 90)
-    before = set(stack.serving("pack"))
+    fleet(fleets, "pack", 3, variant())
+    fleets.await_serving("pack", 3, 90)
+    before = set(fleets.serving("pack"))
 
     packed = karpenter.pool(consolidate_after="1s", consolidation_policy="WhenEmptyOrUnderutilized")
-    karpenter.apply_pool(stack.cluster.machine, packed)
-    stack.cluster.kubectl("scale", "sf/pack", "-n", stack.fleets, "--replicas=2")
-    stack.cluster.wait_for(lambda: len(stack.pods("pack")) == 2, "a smaller fleet", 60)
-    stack.cluster.wait_for(
-        lambda: len(stack.cluster.get("nodeclaims")["items"]) == 2, "the empty node's end", 90
+    karpenter.apply_pool(fleets.cluster.machine, packed)
+    fleets.cluster.kubectl("scale", "sf/pack", "-n", fleets.models, "--replicas=2")
+    fleets.cluster.wait_for(lambda: len(fleets.pods("pack")) == 2, "a smaller fleet", 60)
+    fleets.cluster.wait_for(
+        lambda: len(fleets.cluster.get("nodeclaims")["items"]) == 2, "the empty node's end", 90
     )
 
-    assert set(stack.serving("pack")) < before, "what serves was left where it was"
+    assert set(fleets.serving("pack")) < before, "what serves was left where it was"

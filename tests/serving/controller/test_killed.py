@@ -10,8 +10,8 @@ from tests.controller_world import Controlled, World, fleet_body, variant
 EVERY_STEP = [*(name for name, _ in STEPS), "status"]
 
 
-class KilledError(Exception):
-    """Stands for the process's end."""
+class KilledError(BaseException):
+    """Stands for the process's end: no handler of errors sees it."""
 
 
 def killed_after(step: str, times: int = 1) -> Any:

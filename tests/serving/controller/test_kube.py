@@ -61,7 +61,7 @@ MANIFEST = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": 
 
 
 async def test_a_manifest_is_applied_server_side_under_our_own_name(client: Kube, api: Api) -> None:
-    await client.perform("ns", Apply(manifest=MANIFEST))
+    await client.perform("ns", Apply(manifest=MANIFEST, ours=True))
 
     (request,) = api.seen
     assert request.method == "PATCH"
@@ -98,7 +98,7 @@ async def test_after_five_attempts_the_error_is_the_caller_s(client: Kube, api: 
     api.statuses = [503] * 9
 
     with pytest.raises(KubeError, match="503"):
-        await client.perform("ns", Apply(manifest=MANIFEST))
+        await client.perform("ns", Apply(manifest=MANIFEST, ours=True))
 
     assert len(api.seen) == 5
 

@@ -131,7 +131,7 @@ async def test_growth_and_shrinking_go_on_during_a_rollout() -> None:
     controlled = Controlled(world)
     await controlled.turns(120)
     world.spread(4.0)
-    await controlled.turns(120)
+    await controlled.turns(150)
     assert len(world.serving()) == 2
 
     change(world, image="gen1:2")

@@ -49,7 +49,7 @@ async def started(world: World, load: float = 6.0, **spec: Any) -> Controlled:
     controlled = Controlled(world)
     await controlled.turns(60)
     world.spread(load)
-    await controlled.turns(120)
+    await controlled.turns(150)
     return controlled
 
 
@@ -232,7 +232,7 @@ async def test_capacity_of_a_reservation_is_left_ahead_of_its_end() -> None:
     controlled = await started(world, variants=[block, variant(instanceType="inf2.8xlarge")])
     before = {v["name"]: v["serving"] for v in controlled.status()["variants"]}
 
-    await controlled.turns(400 - 180 - 61)
+    await controlled.turns(400 - 210 - 61)
 
     after = {v["name"]: v["serving"] for v in controlled.status()["variants"]}
     assert sum(before.values()) == 3

@@ -16,7 +16,7 @@ from neuronfleet.serving.api.variant import Variant, read_variant
 
 API_VERSION = "neuronfleet.dev/v1alpha1"
 NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-_MOST_REPLICAS = 10_000
+MOST_REPLICAS = 10_000
 _DAY = 86_400.0
 
 
@@ -265,21 +265,21 @@ def _read_count(spec: Fields) -> tuple[int | None, Scaling | None]:
     fields = spec.section("scaling")
     replicas = None
     if "replicas" in spec:
-        replicas = spec.integer("replicas", 0, _MOST_REPLICAS)
+        replicas = spec.integer("replicas", 0, MOST_REPLICAS)
         if has_scaling:
             spec.problem("replicas", replicas, "must not be given beside scaling")
     else:
-        spec.integer("replicas", 0, _MOST_REPLICAS, 0)
+        spec.integer("replicas", 0, MOST_REPLICAS, 0)
     if not has_scaling:
         return replicas, None
-    low = fields.integer("minReplicas", 0, _MOST_REPLICAS, 1)
-    high = fields.integer("maxReplicas", 1, _MOST_REPLICAS)
+    low = fields.integer("minReplicas", 0, MOST_REPLICAS, 1)
+    high = fields.integer("maxReplicas", 1, MOST_REPLICAS)
     if low > high:
         fields.problem("minReplicas", low, f"must be in [0, maxReplicas = {high}]")
     scaling = Scaling(
         min_replicas=low,
         max_replicas=high,
-        standby=fields.integer("standby", 0, _MOST_REPLICAS, 0),
+        standby=fields.integer("standby", 0, MOST_REPLICAS, 0),
         idle_after_s=fields.seconds("idleAfter", 1, _DAY, 0) or None,
         forecast=Forecast(fields.choice("forecast", list(Forecast), Forecast.TREND)),
     )

@@ -10,6 +10,8 @@ class Apply:
     """Server-side apply of a whole manifest."""
 
     manifest: Mapping[str, Any]
+    ours: bool
+    """Whether the object is known as ours; one that is not is never taken over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

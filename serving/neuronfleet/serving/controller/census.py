@@ -24,6 +24,8 @@ class Seat:
     """Its node does not answer: it counts for nothing, and nothing can be done to it."""
     beside: bool = False
     """It is replaced before it goes: its Deployment holds one more as long as it is there."""
+    failing: str | None = None
+    """Why it will not serve, while the kubelet still tries."""
     unplaced: str | None = None
     """Why no node takes it, after the patience for that has ended."""
 
@@ -58,7 +60,7 @@ def census(view: View, now: float) -> Census:
             for pod in view.pods
             if (pod.variant, pod.revision) == (deployment.variant, deployment.revision)
         ]
-        seats += _as_many(mine, deployment, now)
+        seats += _as_many(mine, deployment, view, now)
     homes = {(one.variant, one.revision) for one in view.deployments}
     seats += [
         _with_phase(_seat(pod, view, now), Phase.DRAINING)
@@ -76,12 +78,12 @@ def observation(view: View, people: Census) -> Observation:
         replicas=tuple(seat.seen for seat in people.seats),
         samples=view.samples,
         watched_since_s=view.watched_since_s,
-        gone=view.gone,
     )
 
 
 def _seat(pod: PodRecord, view: View, now: float) -> Seat:
-    phase, since, leaving, unplaced = Phase.BOOTING, pod.created_s, None, None
+    phase, since = Phase.BOOTING, pod.created_s
+    leaving = unplaced = failing = None
     lost = beside = False
     node = view.nodes.get(pod.node or "")
     if pod.terminating:
@@ -99,9 +101,14 @@ def _seat(pod: PodRecord, view: View, now: float) -> Seat:
     elif pod.ready:
         phase, since = Phase.SERVING, pod.ready_changed_s
     elif pod.unschedulable and now - pod.created_s > view.patience.capacity_wait_s:
-        phase, unplaced = Phase.FAILED, pod.unschedulable
-    elif failure := _failure(pod, view, now):
-        phase, leaving = Phase.FAILED, failure
+        # Where another variant may take its part, it is given up; else it goes on waiting.
+        unplaced = pod.unschedulable
+        phase = Phase.FAILED if _has_alternative(view, pod.variant, now) else Phase.BOOTING
+    elif unwell := _unwell(pod, view, now):
+        phase, leaving = Phase.FAILED, unwell
+    elif not pod.started and pod.restarts >= view.patience.restarts:
+        # Not deleted: the kubelet's own pauses between starts would begin anew.
+        phase, failing = Phase.FAILED, f"died {pod.restarts} times before it served"
     return Seat(
         seen=ReplicaSeen(name=pod.name, variant=pod.variant, phase=phase, since_s=since),
         revision=pod.revision,
@@ -110,6 +117,24 @@ def _seat(pod: PodRecord, view: View, now: float) -> Seat:
         lost=lost,
         beside=beside,
         unplaced=unplaced,
+        failing=failing,
+    )
+
+
+def _has_alternative(view: View, variant: str, now: float) -> bool:
+    """Whether another variant may grow in its place."""
+    waiting = {
+        pod.variant
+        for pod in view.pods
+        if pod.unschedulable and now - pod.created_s > view.patience.capacity_wait_s
+    }
+    return any(
+        other.name != variant
+        and other.name not in view.blocked
+        and other.name not in waiting
+        and now >= view.without_capacity.get(other.name, 0.0)
+        and not closing(view, other.name, now)
+        for other in view.fleet.variants
     )
 
 
@@ -119,28 +144,44 @@ def _bad_node(unhealthy: str | None, *, disrupted: bool) -> str | None:
     return "disruption notice" if disrupted else None
 
 
-def _failure(pod: PodRecord, view: View, now: float) -> str | None:
-    """Why a pod that does not serve never will; None while there is hope."""
-    if pod.started and now - pod.ready_changed_s > view.patience.unready_s:
-        return f"canary fails for {now - pod.ready_changed_s:.0f} s"
-    if not pod.started and pod.restarts >= view.patience.restarts:
-        return f"died {pod.restarts} times before it served"
-    return None
+def _unwell(pod: PodRecord, view: View, now: float) -> str | None:
+    """Why a replica that is past its startup is to be replaced; None while there is hope.
+
+    Counted from when it was first seen so: Ready's own time is that of the pod's creation until
+    the first canary after the startup probe.
+    """
+    since = view.unready_since.get(pod.uid)
+    if since is None or now - since <= view.patience.unready_s:
+        return None
+    return f"canary fails for {now - since:.0f} s"
 
 
-def _as_many(seats: list[Seat], deployment: DeploymentRecord, now: float) -> list[Seat]:
+def _as_many(seats: list[Seat], deployment: DeploymentRecord, view: View, now: float) -> list[Seat]:
     """As many as the Deployment is to have, so that no decision is made twice.
 
-    What it has yet to make counts as booting, what it has yet to delete as draining.
+    What it has yet to make, or to make anew, counts as booting; what it has yet to delete as
+    draining. So a replica that fails or leaves keeps its place, whatever is known of the load.
     """
     live = [seat for seat in seats if seat.pod is not None and not seat.pod.terminating]
-    missing = deployment.replicas - len(live)
+    given_up = sum(seat.phase is Phase.FAILED and seat.unplaced is not None for seat in live)
+    counted = [seat for seat in live if seat.phase in _ON_THE_WAY]
+    target = deployment.replicas - given_up
+    if any(seat.beside for seat in live) and _alone(deployment, view):
+        # The one more that is held for it stands beside what was decided.
+        target = min(target, base_count(view, deployment.variant))
+    missing = target - len(counted)
     if missing >= 0:
         return seats + [_unborn(deployment, number, now) for number in range(missing)]
-    surplus = {seat.seen.name for seat in _least_first(live)[:-missing]}
+    surplus = {seat.seen.name for seat in _least_first(counted)[:-missing]}
     return [
         _with_phase(seat, Phase.DRAINING) if seat.seen.name in surplus else seat for seat in seats
     ]
+
+
+def _alone(deployment: DeploymentRecord, view: View) -> bool:
+    """Whether no other revision of its variant holds replicas."""
+    held = [d for d in view.deployments if d.variant == deployment.variant and d.replicas]
+    return all(one.revision == deployment.revision for one in held)
 
 
 def _unborn(deployment: DeploymentRecord, number: int, now: float) -> Seat:
@@ -179,13 +220,13 @@ def _one_for_one(seats: list[Seat], variant: str, view: View) -> list[Seat]:
 
 def base_count(view: View, variant: str) -> int:
     """Replicas that a variant was decided to have, or that its oldest revisions hold."""
-    if view.status.last_decision is not None:
-        decided = view.status.last_decision.desired.get(variant)
-        if decided is not None:
-            return decided
-    current = view.revisions[variant]
+    current = view.revisions.get(variant)
     mine = [d for d in view.deployments if d.variant == variant]
-    return sum(d.replicas for d in mine if d.revision != current)
+    told = next((v.desired for v in view.status.variants if v.name == variant), None)
+    if told is not None and view.acts:
+        return told
+    olds = [d.replicas for d in mine if d.revision != current]
+    return sum(olds) if any(olds) else sum(d.replicas for d in mine)
 
 
 def _closing(seat: Seat, view: View, now: float) -> Seat:

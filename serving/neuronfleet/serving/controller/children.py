@@ -37,7 +37,7 @@ class Children:
 
     def around(self, judged: Judged) -> list[Manifest]:
         """PodDisruptionBudget and NetworkPolicies."""
-        fleet, total = judged.view.fleet, judged.decision.total
+        fleet, total = judged.view.fleet, sum(judged.carried.values())
         return self._made(
             ("around", total),
             lambda: [

@@ -70,8 +70,8 @@ def refused(
 ) -> tuple[StatusCondition, ...]:
     """Conditions of a fleet that is left as it is, since it cannot be read or must not run."""
     found: dict[str, Found] = {kind: ("True", reason, message)}
-    if not any(one.type == "Ready" for one in before):
-        found["Ready"] = ("False", reason, message)
+    known = any(one.type == "Ready" for one in before)
+    found["Ready"] = ("Unknown" if known else "False", reason, message)
     return dated(found, before, generation, now)
 
 
@@ -106,11 +106,24 @@ def _progressing(judged: Judged) -> Found:
         what = "Warming" if rollout.state == WARMING else "RollingOut"
         text = f"{rollout.variant}: revision {rollout.from_} to {rollout.to}, {rollout.reason}"
         return "True", what, text
-    booting, wanted = judged.people.count(Phase.BOOTING), judged.decision.total
+    if not judged.acts and (pending := _not_begun(judged)):
+        return "False", "Advisory", f"mode Advisory begins no rollout: {', '.join(pending)}"
+    booting, wanted = judged.people.count(Phase.BOOTING), sum(judged.carried.values())
     have = booting + judged.people.count(Phase.SERVING)
     if booting or have != wanted:
         return "True", "Scaling", f"{wanted} desired, {booting} boot"
     return "False", "Stable", f"{wanted} replicas as desired"
+
+
+def _not_begun(judged: Judged) -> list[str]:
+    """Variants whose Deployments are all of other revisions than the spec describes."""
+    held = {(d.variant, d.revision) for d in judged.view.deployments}
+    variants = {variant for variant, _ in held}
+    return [
+        f"{name}: revision {revision}"
+        for name, revision in judged.view.revisions.items()
+        if name in variants and (name, revision) not in held
+    ]
 
 
 def _metrics(judged: Judged) -> Found:
@@ -132,7 +145,7 @@ def _limited(judged: Judged) -> Found:
 def _capacity(judged: Judged) -> Found:
     short = {k: v for k, v in judged.limited.items() if k not in judged.view.blocked}
     if not short:
-        return "True", "Available", "every replica that was asked for found a node or waits for one"
+        return "True", "Available", "no variant was found to lack nodes"
     text = "; ".join(f"{name}: {why}" for name, why in short.items())
     ending = any("reservation" in why for why in short.values())
     return "False", "ReservationEnding" if ending else "NoCapacity", text
@@ -146,6 +159,11 @@ def _degraded(judged: Judged) -> Found:
     if judged.view.blocked:
         text = "; ".join(f"{name}: {why}" for name, why in judged.view.blocked.items())
         return "True", "VariantBlocked", text
+    if judged.view.refused:
+        return "True", "ApplyRefused", judged.view.refused
+    failing = [f"{s.seen.name} {s.failing}" for s in judged.people.seats if s.failing]
+    if failing:
+        return "True", "BootsFail", "; ".join(failing[:5])
     lost = [seat for seat in judged.people.seats if seat.lost]
     if lost:
         nodes = sorted({seat.pod.node or "" for seat in lost if seat.pod})

@@ -1,6 +1,15 @@
 """The controller's own metrics."""
 
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from neuronfleet.serving.planner.staffing import Counts
+
+Place = tuple[str, str]
+"""Variant and phase."""
+Series = dict[tuple[Gauge, tuple[str, ...]], int]
+"""Values by gauge and labels."""
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -10,6 +19,7 @@ class Exporter:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        self._published: dict[str, Series] = {}
         self.decision_seconds = Histogram(
             "neuronfleet_controller_decision_seconds",
             "From a sample received to the last write that it caused; 0 writes count too.",
@@ -48,7 +58,7 @@ class Exporter:
         )
         self.desired = Gauge(
             "neuronfleet_fleet_desired_replicas",
-            "Replicas decided, by fleet and variant; carried out unless the fleet is Advisory.",
+            "Replicas decided, by fleet and variant; not carried out where the fleet is Advisory.",
             ["fleet", "variant", "mode"],
             registry=registry,
         )
@@ -63,9 +73,22 @@ class Exporter:
         """Note one call to the API server."""
         self.calls.labels(verb=verb, kind=kind, status=str(status)).inc()
 
+    def publish(self, fleet: str, mode: str, desired: Counts, found: Mapping[Place, int]) -> None:
+        """Set a fleet's gauges; series of variants that it no longer has go."""
+        series: Series = {(self.desired, (fleet, v, mode)): n for v, n in desired.items()}
+        series |= {(self.replicas, (fleet, *place)): n for place, n in found.items()}
+        for gauge, labels in self._published.get(fleet, {}).keys() - series.keys():
+            gauge.remove(*labels)
+        for (gauge, labels), value in series.items():
+            gauge.labels(*labels).set(value)
+        self._published[fleet] = series
+
     def forget(self, fleet: str) -> None:
         """Take a deleted fleet's series away."""
-        for gauge in (self.desired, self.replicas):
-            for labels in list(gauge._metrics):
-                if labels[0] == fleet:
-                    gauge.remove(*labels)
+        for gauge, labels in self._published.pop(fleet, {}):
+            gauge.remove(*labels)
+
+    def clear(self) -> None:
+        """Publish of no fleet: another process leads, and its word counts."""
+        for fleet in list(self._published):
+            self.forget(fleet)

@@ -1,6 +1,6 @@
 """From records and memory to the views that are judged."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from neuronfleet.serving.api import fleet as fleets
@@ -8,6 +8,7 @@ from neuronfleet.serving.api import pins
 from neuronfleet.serving.api.fleet import ServingFleet
 from neuronfleet.serving.api.problems import SpecError
 from neuronfleet.serving.api.status import FleetStatus
+from neuronfleet.serving.api.variant import Variant
 from neuronfleet.serving.controller.memory import FleetMemory
 from neuronfleet.serving.controller.records import FleetRecord
 from neuronfleet.serving.controller.settings import ControllerSettings
@@ -27,19 +28,24 @@ class Gatherer:
         self.memories: dict[str, FleetMemory] = {}
         self._settings, self._store, self._tables = settings, store, tables
         self._source_error: str | None = "Prometheus was not asked yet"
+        self._owners: dict[str, str] = {}
+        """Fleets by the model that they own."""
+        self._owners_of = -1
+        """The version of the store's fleets that `_owners` was made of."""
 
     def remember(self, record: FleetRecord, now: float) -> FleetMemory:
         """The memory of a fleet, begun where there is none."""
         memory = self.memories.get(record.key)
-        if memory is None:
+        if memory is None or memory.uid != record.uid:
             status = FleetStatus.from_dict(record.body["status"])
-            memory = FleetMemory(watched_since_s=now, status=status)
+            memory = FleetMemory(uid=record.uid, watched_since_s=now, status=status)
             self.memories[record.key] = memory
         return memory
 
     def forget(self, key: str) -> None:
         """Drop a deleted fleet."""
         self.memories.pop(key, None)
+        self._tables.forget(key)
 
     def take(self, found: Mapping[str, Reading], now: float) -> list[str]:
         """Keep the new samples; the keys of fleets whose load they change, most changed first."""
@@ -48,7 +54,8 @@ class Gatherer:
         for key, record in self._store.fleets.items():
             reading, memory = found.get(key), self.remember(record, now)
             before = _load(memory)
-            if reading is not None and memory.take(reading.sample()):
+            sample = None if reading is None else _clamped(reading.sample(), now)
+            if memory.take(sample, self._store.pods[key]):
                 moved.append((abs(_load(memory) - before), key))
         return [key for _, key in sorted(moved, reverse=True)]
 
@@ -58,7 +65,9 @@ class Gatherer:
         taken = []
         for key, record in self._store.fleets.items():
             memory, sample = self.remember(record, now), stand_in.get(key)
-            if sample is not None and memory.take(_as_long_as_before(sample, memory)):
+            if sample is None:
+                continue
+            if memory.take(_as_long_as_before(sample, memory), self._store.pods[key]):
                 taken.append(key)
         return taken
 
@@ -88,7 +97,7 @@ class Gatherer:
         memory = self.remember(record, now)
         fleet = self.spec(record, memory)
         pods = list(self._store.pods[record.key].values())
-        memory.notice({pod.name for pod in pods}, now)
+        memory.notice(pods, now)
         memory.learn(fleet, pods, self._settings.expected_boot_s)
         state, detail = self._metrics(fleet, memory, now)
         return View(
@@ -97,7 +106,8 @@ class Gatherer:
             status=memory.status,
             staffing=self._tables.staffing(record.key, record.generation, fleet),
             revisions=self._revisions(record, fleet, memory),
-            gone=dict(memory.gone),
+            unready_since={uid: since for (uid, _), since in memory.unready.items()},
+            idle_since=memory.idle_since,
             blocked=self._blocked(record, fleet, memory),
             pods=tuple(pods),
             deployments=tuple(self._store.deployments[record.key].values()),
@@ -109,6 +119,7 @@ class Gatherer:
             boots=memory.boots,
             patience=self._settings.patience,
             without_capacity=dict(memory.without_capacity),
+            refused=memory.refused,
         )
 
     def _revisions(
@@ -143,9 +154,18 @@ class Gatherer:
             for node in self._store.nodes.values()
             if node.sdk or node.driver or node.ami
         ]
-        clashes = {v.name: pins.check(v, nodes) for v in fleet.variants}
-        told = {name: "; ".join(map(str, found)) for name, found in clashes.items() if found}
-        return {**memory.walls[1], **told}
+        told = {v.name: _clash(v, nodes) for v in fleet.variants}
+        return {**memory.walls[1], **{name: why for name, why in told.items() if why}}
+
+    def taken_by(self, record: FleetRecord) -> str | None:
+        """The older fleet that has this one's model already; the gateway's own rule."""
+        if self._owners_of != self._store.fleets_version:
+            self._owners_of, self._owners = self._store.fleets_version, {}
+            ordered = sorted(self._store.fleets.values(), key=lambda f: (f.created_s, f.key))
+            for one in ordered:
+                self._owners.setdefault(one.model, one.key)
+        owner = self._owners.get(record.model)
+        return None if owner == record.key else owner
 
     def _metrics(
         self, fleet: ServingFleet, memory: FleetMemory, now: float
@@ -160,6 +180,23 @@ class Gatherer:
             limit = fleet.metrics_max_age_s
             return MetricsState.STALE, f"last sample older than metrics.maxAge = {limit:g} s"
         return MetricsState.FOUND, "load is known"
+
+
+def _clash(variant: Variant, nodes: Sequence[pins.NodeFacts]) -> str:
+    """Why no node may run the variant by its pins; empty where one may, or none is known."""
+    found = pins.check(variant, [])
+    mine = [node for node in nodes if node.instance_type == variant.instance.name]
+    by_node = [pins.check(variant, [node]) for node in mine]
+    if not found and by_node and all(by_node):
+        found = by_node[0]
+    return "; ".join(map(str, found))
+
+
+def _clamped(sample: Sample | None, now: float) -> Sample | None:
+    """The sample, taken at `now` where its clock is ahead of ours: `decide` reads no future."""
+    if sample is None or sample.at_s <= now:
+        return sample
+    return replace(sample, at_s=now)
 
 
 def _as_long_as_before(sample: Sample, memory: FleetMemory) -> Sample:

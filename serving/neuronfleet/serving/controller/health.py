@@ -1,4 +1,4 @@
-"""/metrics, /healthz and /readyz of the controller."""
+"""/metrics and /healthz of the controller."""
 
 from collections.abc import Callable
 

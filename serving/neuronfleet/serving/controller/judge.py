@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from neuronfleet.serving.api.fleet import Mode
+from neuronfleet.serving.api.fleet import MOST_REPLICAS, Mode, Scaling
 from neuronfleet.serving.api.status import RolloutStatus
 from neuronfleet.serving.controller.census import Census, Seat, census, observation
 from neuronfleet.serving.controller.reservations import closing
@@ -11,6 +11,7 @@ from neuronfleet.serving.controller.rollout import Split, split
 from neuronfleet.serving.controller.view import View
 from neuronfleet.serving.planner.decide import Decision, StaffingSpec, decide
 from neuronfleet.serving.planner.observation import Observation, Phase
+from neuronfleet.serving.planner.staffing import Counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,9 @@ class Judged:
     people: Census
     seen: Observation
     decision: Decision
+    """What is published; carried out too, unless the fleet is Advisory."""
+    carried: Counts
+    """Replicas by variant that the Deployments are to add up to."""
     splits: tuple[Split, ...]
     """Replicas by revision, one for each Deployment that should be."""
     rollout: RolloutStatus | None
@@ -30,8 +34,8 @@ class Judged:
 
     @property
     def acts(self) -> bool:
-        """Whether decisions are carried out."""
-        return self.view.fleet.mode is Mode.ACTIVE
+        """Whether counts are carried out."""
+        return self.view.acts
 
     @property
     def leaving(self) -> list[Seat]:
@@ -44,25 +48,51 @@ def judge(view: View, now: float) -> Judged:
     people = census(view, now)
     limited = limits(view, people, now)
     seen = observation(view, people)
-    decision = decide(staffing(view, people, limited), seen, now)
-    splits, rollout = split(view, people, decision, now)
+    spec = staffing(view, people, limited)
+    carried = _carried(view, decide(spec, seen, now))
+    splits, rollout = split(view, people, carried, now)
     return Judged(
         view=view,
         now=now,
         people=people,
         seen=seen,
-        decision=decision,
+        decision=decide(_unbound(view, spec), seen, now),
+        carried=carried,
         splits=splits,
         rollout=rollout,
         limited=limited,
     )
 
 
+def _carried(view: View, decision: Decision) -> Counts:
+    """The counts decided, or those found where somebody else sets them."""
+    if view.acts:
+        return decision.desired
+    found = {
+        variant: [d.replicas for d in view.deployments if d.variant == variant]
+        for variant in decision.desired
+    }
+    if any(found.values()):
+        return {variant: sum(counts) for variant, counts in found.items()}
+    # A fleet that is not there yet starts at its minimum, from where another one may scale it.
+    first = view.fleet.variants[0].name
+    least = min(decision.desired[first], view.fleet.bounds.min_replicas)
+    return {**dict.fromkeys(found, 0), first: least}
+
+
+def _unbound(view: View, spec: StaffingSpec) -> StaffingSpec:
+    """An Advisory fleet's fixed count does not bound what is published: it may be set from it."""
+    if view.fleet.mode is Mode.ACTIVE or view.fleet.replicas is None:
+        return spec
+    return replace(spec, bounds=Scaling(min_replicas=1, max_replicas=MOST_REPLICAS))
+
+
 def limits(view: View, people: Census, now: float) -> dict[str, str]:
     """Why variants cannot grow: no node takes them, or their reservation ends."""
     found: dict[str, str] = {}
     for variant in view.fleet.variants:
-        unplaced = [s.unplaced for s in people.of(variant.name, Phase.FAILED) if s.unplaced]
+        seats = [s for s in people.seats if s.seen.variant == variant.name]
+        unplaced = [seat.unplaced for seat in seats if seat.unplaced]
         if variant.name in view.blocked:
             found[variant.name] = view.blocked[variant.name]
         elif closing(view, variant.name, now) and variant.reservation is not None:

@@ -20,6 +20,7 @@ _PATHS = {
     "Deployment": ("/apis/apps/v1", "deployments"),
     "Service": ("/api/v1", "services"),
     "Pod": ("/api/v1", "pods"),
+    "Node": ("/api/v1", "nodes"),
     "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets"),
     "NetworkPolicy": ("/apis/networking.k8s.io/v1", "networkpolicies"),
     "ServingFleet": (f"/apis/{GROUP}/{VERSION}", PLURAL),
@@ -60,8 +61,8 @@ class Kube:
         """
         body: dict[str, Any]
         match act:
-            case Apply(manifest=manifest):
-                await self.apply(namespace, manifest)
+            case Apply(manifest=manifest, ours=ours):
+                await self.apply(namespace, manifest, force=ours)
             case Scale(name=name, replicas=replicas):
                 path = self._path(namespace, "Deployment", name)
                 await self._write("PATCH", path, {"spec": {"replicas": replicas}}, "Deployment")
@@ -78,12 +79,16 @@ class Kube:
                 path = self._path(namespace, kind, name)
                 await self._write("DELETE", path, body, kind, missing_ok=True)
 
-    async def apply(self, namespace: str, manifest: Mapping[str, Any]) -> None:
-        """Server-side apply; fields that others took are taken back."""
+    async def apply(
+        self, namespace: str, manifest: Mapping[str, Any], *, force: bool = True
+    ) -> None:
+        """Server-side apply; with `force`, fields that others took are taken back."""
         kind = str(manifest["kind"])
         path = self._path(namespace, kind, str(manifest["metadata"]["name"]))
-        query = {"fieldManager": MANAGER, "force": "true"}
-        await self._write("PATCH", path, manifest, kind, content=_APPLY, query=query)
+        query = {"fieldManager": MANAGER, "force": str(force).lower()}
+        # Without force a conflict says that the object is somebody else's.
+        final = () if force else (409,)
+        await self._write("PATCH", path, manifest, kind, content=_APPLY, query=query, final=final)
 
     async def patch_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> None:
         """Set fields of a fleet's status; None takes one away."""
@@ -91,8 +96,13 @@ class Kube:
         await self._write("PATCH", path, {"status": status}, "ServingFleet", missing_ok=True)
 
     async def post_event(self, namespace: str, event: Mapping[str, Any]) -> None:
-        """Create an Event."""
-        await self._write("POST", self._path(namespace, "Event"), event, "Event")
+        """Create an Event; its name says what it tells, so that it is told once."""
+        path = self._path(namespace, "Event")
+        try:
+            await self._write("POST", path, event, "Event", final=(409,))
+        except KubeError as error:
+            if error.status != 409:
+                raise
 
     async def knows_fleets(self) -> bool:
         """Whether the API server serves our kind yet."""
@@ -114,7 +124,8 @@ class Kube:
     async def uids(self, kind: str, selector: str, namespaces: Sequence[str]) -> set[str]:
         """The uids of all objects of a kind: what is not among them is gone."""
         base, plural = _PATHS[kind]
-        homes = [f"{base}/namespaces/{quote(one)}" for one in namespaces] or [base]
+        within = () if kind == "Node" else namespaces
+        homes = [f"{base}/namespaces/{quote(one)}" for one in within] or [base]
         found = [await self._uids(f"{home}/{plural}", kind, selector) for home in homes]
         return set().union(*found)
 
@@ -139,6 +150,7 @@ class Kube:
         content: str = _MERGE,
         query: Mapping[str, str] | None = None,
         missing_ok: bool = False,
+        final: tuple[int, ...] = (),
     ) -> None:
         query = {"fieldManager": MANAGER} if query is None and verb != "DELETE" else query
         content = content if verb == "PATCH" else "application/json"
@@ -152,6 +164,7 @@ class Kube:
                 if missing_ok and gone:
                     return
                 again = error.status == 0 or error.status in _AGAIN
+                again = again and error.status not in final
                 if not again or attempt == _ATTEMPTS:
                     raise
             await asyncio.sleep(pause * self._rng.uniform(0.5, 1.5))

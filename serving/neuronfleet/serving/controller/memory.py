@@ -1,8 +1,8 @@
 """What the controller remembers of a fleet between rounds; all of it can be learned again."""
 
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from neuronfleet.serving.api.fleet import ServingFleet
 from neuronfleet.serving.api.problems import SpecError
@@ -13,12 +13,15 @@ from neuronfleet.serving.planner.boots import BootTimes
 from neuronfleet.serving.planner.observation import Sample
 
 KEPT_SAMPLES = 2_000
+_ALL = "*"
 
 
 @dataclass(slots=True, kw_only=True)
 class FleetMemory:
     """One fleet's past."""
 
+    uid: str
+    """Of the object that is remembered: another one may take its name."""
     watched_since_s: float
     status: FleetStatus
     """As last written, or as found at the start."""
@@ -26,9 +29,12 @@ class FleetMemory:
     boots: dict[str, BootTimes] = field(default_factory=dict)
     booted: set[str] = field(default_factory=set)
     """Uids of pods whose boot was learned from, or that were ready when we came."""
-    live: set[str] = field(default_factory=set)
-    gone: dict[str, float] = field(default_factory=dict)
-    """Pods whose series may live on, and since when they are deleted (Unix seconds)."""
+    unready: dict[tuple[str, int], float] = field(default_factory=dict)
+    """Pods past their startup that are not ready, by uid and restarts (Unix seconds)."""
+    idle_since: dict[str, float] = field(default_factory=dict)
+    """Pods that held no stream in any sample since then (Unix seconds)."""
+    refused: str | None = None
+    """What the API server said of a write that it refused for good."""
     without_capacity: dict[str, float] = field(default_factory=dict)
     """Variants that found no node, and until when they are left alone (Unix seconds)."""
     parsed: tuple[int, ServingFleet | SpecError] | None = None
@@ -39,22 +45,30 @@ class FleetMemory:
     walls: tuple[int, Mapping[str, str]] | None = None
     """What keeps variants of a generation from serving at all."""
 
-    def notice(self, names: set[str], now: float) -> None:
-        """Keep account of who is there: what a pod held was load until it went."""
-        for name in self.live - names:
-            self.gone[name] = now
-        self.live = names
-        counted = {name for sample in self.samples for name in sample.in_flight}
-        # Gone before we watched: never to be counted.
-        known = {name: self.gone.get(name, 0.0) for name in counted - names}
-        self.gone = known
+    def take(self, sample: Sample | None, live: Collection[str]) -> bool:
+        """Keep a sample that is newer than the last one; whether it was.
 
-    def take(self, sample: Sample | None) -> bool:
-        """Keep a sample that is newer than the last one; whether it was."""
+        Readings of pods that are not `live` are of deleted ones and count for nothing. What each
+        replica held matters in the newest sample only: older ones keep the sum, since names of
+        10,000 replicas over a long window would fill the memory.
+        """
         if sample is None or (self.samples and sample.at_s <= self.samples[-1].at_s):
             return False
-        self.samples.append(sample)
+        held = {name: count for name, count in sample.in_flight.items() if name in live}
+        if self.samples:
+            last = self.samples.pop()
+            total = sum(last.in_flight.values())
+            self.samples.append(replace(last, in_flight={_ALL: total}))
+        self.samples.append(replace(sample, in_flight=held))
+        still = {name for name, count in held.items() if count == 0}
+        self.idle_since = {name: self.idle_since.get(name, sample.at_s) for name in still}
         return True
+
+    def notice(self, pods: Collection[PodRecord], now: float) -> None:
+        """Note since when replicas past their startup are not ready."""
+        unready = [p for p in pods if p.started and not p.ready and not p.terminating]
+        keys = {(p.uid, p.restarts) for p in unready}
+        self.unready = {key: self.unready.get(key, now) for key in keys}
 
     def forget_before(self, at_s: float) -> None:
         """Drop samples that no window reaches any more, the newest of them kept."""

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+import random
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import kopf
@@ -13,6 +14,8 @@ from neuronfleet.serving.controller.store import Store
 
 _log = logging.getLogger(__name__)
 _OURS = {MANAGED_LABEL: MANAGER}
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 4.0
+_CATCH_UP_S = 0.5
 _RESYNC_S = 300.0
 """Between two looks for objects whose deletion a watch missed."""
 
@@ -28,7 +31,23 @@ _WATCHED: tuple[tuple[str, str, str, str, bool], ...] = (
 """Kind, group, version, plural, and whether only objects that carry our label matter."""
 
 
-def registry(store: Store) -> kopf.OperatorRegistry:
+class Backoffs:
+    """Pauses between tries, with jitter and without end.
+
+    kopf's own list ends, and with it, where the API server is away for longer, the watch.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def __iter__(self) -> Iterator[float]:
+        pause = _FIRST_PAUSE_S
+        while True:
+            yield pause * self._rng.uniform(0.5, 1.5)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+def registry(store: Store, rng: random.Random) -> kopf.OperatorRegistry:
     """Handlers that keep the store. Plain events: no finalizer, no annotation of kopf's."""
     made = kopf.OperatorRegistry()
     for kind, group, version, plural, ours in _WATCHED:
@@ -36,7 +55,7 @@ def registry(store: Store) -> kopf.OperatorRegistry:
         kopf.on.event(group, version, plural, registry=made, id=f"see-{plural}", labels=labels)(
             _handler(store, kind)
         )
-    made_settings(made)
+    made_settings(made, rng)
     return made
 
 
@@ -47,7 +66,7 @@ def _handler(store: Store, kind: str) -> Callable[..., Awaitable[None]]:
     return see
 
 
-def made_settings(made: kopf.OperatorRegistry) -> None:
+def made_settings(made: kopf.OperatorRegistry, rng: random.Random) -> None:
     """Kopf's settings: quiet, and without what would need more rights."""
 
     @kopf.on.login(registry=made, id="login")
@@ -63,8 +82,26 @@ def made_settings(made: kopf.OperatorRegistry) -> None:
         settings.watching.server_timeout = 270
         settings.watching.client_timeout = 300
         settings.watching.connect_timeout = 5
-        settings.networking.error_backoffs = [0.5, 1, 1, 2, 2, 4, 4, 8, 8, 8]
+        settings.networking.error_backoffs = Backoffs(rng)
         settings.batching.idle_timeout = 1.0
+
+
+async def caught_up(store: Store, kube: Kube, namespaces: Sequence[str]) -> None:
+    """Return once the store knows everything that is there.
+
+    Each kind is listed by itself: with the fleets there and their Deployments still to come, a
+    fleet would seem to have no replica.
+    """
+    for kind, *_, ours in _WATCHED:
+        while True:
+            try:
+                there = await kube.uids(kind, _selector(ours=ours), namespaces)
+            except KubeError as error:
+                _log.warning("waits for %s: %s", kind, error)
+            else:
+                if there <= store.uids(kind):
+                    break
+            await asyncio.sleep(_CATCH_UP_S)
 
 
 async def resync(store: Store, kube: Kube, namespaces: Sequence[str]) -> None:
@@ -75,10 +112,15 @@ async def resync(store: Store, kube: Kube, namespaces: Sequence[str]) -> None:
     while True:
         await asyncio.sleep(_RESYNC_S)
         for kind, *_, ours in _WATCHED:
-            if kind == "Node":
-                continue
-            selector = f"{MANAGED_LABEL}={MANAGER}" if ours else ""
+            # What is made meanwhile is on neither side.
+            known = store.uids(kind)
             try:
-                store.keep_only(kind, await kube.uids(kind, selector, namespaces))
+                there = await kube.uids(kind, _selector(ours=ours), namespaces)
             except KubeError as error:
                 _log.warning("resync of %s: %s", kind, error)
+            else:
+                store.forget(known - there)
+
+
+def _selector(*, ours: bool) -> str:
+    return f"{MANAGED_LABEL}={MANAGER}" if ours else ""

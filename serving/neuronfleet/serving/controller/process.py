@@ -6,7 +6,7 @@ import logging
 import multiprocessing
 import random
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from time import monotonic
 
 import aiohttp
@@ -27,11 +27,15 @@ from neuronfleet.serving.controller.store import Store
 from neuronfleet.serving.controller.tables import Tables
 
 _log = logging.getLogger(__name__)
-_FIRST_SYNC_S = 2.0
-"""Time that the first lists take to arrive before anything is decided on them."""
 _CRD_WAIT_S = 5.0
 _HUNG_S = 120.0
 """A leader whose loop has not come round for this long has hung."""
+
+
+def _worker() -> Executor:
+    # Spawned: a forked worker would hold both ends of its pipe, and outlive a killed parent.
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(max_workers=1, mp_context=spawn)
 
 
 class Operator:
@@ -96,7 +100,7 @@ class Operator:
                 return
         namespaces = self._settings.namespaces
         await kopf.operator(
-            registry=operator.registry(self.store),
+            registry=operator.registry(self.store, self._rng),
             namespaces=namespaces,
             clusterwide=not namespaces,
             standalone=True,
@@ -109,24 +113,20 @@ class Operator:
     async def _lead(self) -> None:
         """What the leader does; cancelled when the Lease is lost."""
         await self._synced.wait()
-        await asyncio.sleep(_FIRST_SYNC_S)
+        await operator.caught_up(self.store, self._kube, self._settings.namespaces)
         self.exporter.leading.set(1)
         _log.info("leading as %s", self._identity)
-        # Spawned: a forked worker would hold both ends of its pipe, and outlive a killed parent.
-        spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(max_workers=1, mp_context=spawn) as executor:
-            tables = Tables(
-                prices.newest(),
-                expected_boot_s=self._settings.expected_boot_s,
-                executor=executor,
-            )
-            try:
-                async with aiohttp.ClientSession() as session:
-                    await self._loop(tables, session)
-            finally:
-                self.exporter.leading.set(0)
-                self._came_round = None
-                await tables.close()
+        tables = Tables(
+            prices.newest(), expected_boot_s=self._settings.expected_boot_s, workers=_worker
+        )
+        try:
+            async with aiohttp.ClientSession() as session:
+                await self._loop(tables, session)
+        finally:
+            self.exporter.leading.set(0)
+            self.exporter.clear()
+            self._came_round = None
+            await tables.close()
 
     async def _loop(self, tables: Tables, session: aiohttp.ClientSession) -> None:
         async def ask() -> Mapping[str, Reading]:

@@ -1,5 +1,6 @@
 """What the controller keeps of the cluster's objects: a few fields of each, not the objects."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -42,6 +43,8 @@ class PodRecord:
     node: str | None
     created_s: float
     scheduled: bool
+    scheduled_s: float | None
+    """When a node was found."""
     unschedulable: str | None
     """The scheduler's message while it finds no node."""
     ready: bool
@@ -79,6 +82,7 @@ class NodeRecord:
     """What matters of a node."""
 
     name: str
+    uid: str
     ready: bool
     cordoned: bool
     """Somebody drains it, or is about to."""
@@ -111,6 +115,11 @@ class FleetRecord:
         """Its fleet key."""
         return fleet_key(self.namespace, self.name)
 
+    @property
+    def model(self) -> str:
+        """The model that it claims, unread."""
+        return str((self.body["spec"].get("model") or {}).get("name"))
+
 
 def _condition(status: Body, kind: str) -> Body:
     conditions: Sequence[Body] = status.get("conditions") or ()
@@ -136,12 +145,16 @@ def pod(body: Body) -> PodRecord:
     created = unix(metadata["creationTimestamp"]) or 0.0
     lost = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
     return PodRecord(
-        name=metadata["name"],
+        # Samples name it over and over: one string serves all.
+        name=sys.intern(metadata["name"]),
         uid=metadata["uid"],
         **_revised(body),
         node=body["spec"].get("nodeName"),
         created_s=created,
         scheduled=body["spec"].get("nodeName") is not None,
+        scheduled_s=unix(scheduled.get("lastTransitionTime")) or created
+        if body["spec"].get("nodeName")
+        else None,
         unschedulable=str(scheduled.get("message") or "no node fits") if lost else None,
         ready=ready.get("status") == "True",
         ready_changed_s=unix(ready.get("lastTransitionTime")) or created,
@@ -178,6 +191,7 @@ def node(body: Body) -> NodeRecord:
     health = _condition(status, "NeuronHealth")
     return NodeRecord(
         name=metadata["name"],
+        uid=metadata["uid"],
         ready=_condition(status, "Ready").get("status") == "True",
         cordoned=bool(body.get("spec", {}).get("unschedulable")),
         disrupted=DISRUPTED_TAINT in taints,

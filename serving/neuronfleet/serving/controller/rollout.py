@@ -4,13 +4,12 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from neuronfleet.serving.api.fleet import Mode
 from neuronfleet.serving.api.status import RolloutStatus
-from neuronfleet.serving.controller.census import Census, base_count
+from neuronfleet.serving.controller.census import Census, Seat
 from neuronfleet.serving.controller.reservations import closed, closing
 from neuronfleet.serving.controller.view import View
-from neuronfleet.serving.planner.decide import Decision
 from neuronfleet.serving.planner.observation import Phase
+from neuronfleet.serving.planner.staffing import Counts
 
 WARMING, MOVING, ROLLED_BACK = "Warming", "Moving", "RolledBack"
 _SURGE = 0.25
@@ -30,55 +29,68 @@ class Split:
 
 
 def split(
-    view: View, people: Census, decision: Decision, now: float
+    view: View, people: Census, counts: Counts, now: float
 ) -> tuple[tuple[Split, ...], RolloutStatus | None]:
-    """The decided counts by revision, and the state of the rollout if there is one."""
+    """Counts of variants by revision, and the state of the rollout if there is one."""
+    if not view.acts:
+        return _as_found(view, counts), None
     splits: list[Split] = []
     rollout = _still_rolled_back(view)
     for variant in view.fleet.variants:
         name, current = variant.name, view.revisions[variant.name]
-        wanted = _wanted(view, people, decision, name, now)
-        olds = _olds(view, name)
-        if not olds:
+        wanted = _wanted(view, people, counts, name, now)
+        failed = rollout is not None and (rollout.variant, rollout.state) == (name, ROLLED_BACK)
+        if not failed and not _olds(view, name):
             splits.append(Split(variant=name, revision=current, replicas=wanted, current=True))
             continue
-        if rollout is None or (rollout.variant == name and rollout.state != ROLLED_BACK):
+        if rollout is None or (rollout.variant == name and not failed):
             rollout = _state(view, people, name, now)
         mine = rollout.variant == name and rollout.state != ROLLED_BACK
         new = _new_count(view, people, name, wanted) if mine else 0
         splits.append(Split(variant=name, revision=current, replicas=new, current=True))
         left = wanted - min(wanted, _serving(people, name, current)) if mine else wanted
-        splits += _shares(view, name, left)
-    return (*splits, *_strangers(view, people, decision)), rollout
+        splits += _shares(view, people, name, left)
+    return (*splits, *_strangers(view, people, counts)), rollout
 
 
-def _wanted(view: View, people: Census, decision: Decision, variant: str, now: float) -> int:
+def _as_found(view: View, counts: Counts) -> tuple[Split, ...]:
+    """What somebody else has set, and the first Deployment of a variant that has none."""
+    found = [
+        Split(
+            variant=d.variant,
+            revision=d.revision,
+            replicas=d.replicas,
+            current=view.revisions.get(d.variant) == d.revision,
+        )
+        for d in view.deployments
+    ]
+    there = {one.variant for one in found}
+    return (
+        *found,
+        *(
+            Split(variant=name, revision=current, replicas=counts[name], current=True)
+            for name, current in view.revisions.items()
+            if name not in there
+        ),
+    )
+
+
+def _wanted(view: View, people: Census, counts: Counts, variant: str, now: float) -> int:
     """Replicas of a variant over all its revisions."""
-    if view.fleet.mode is Mode.ADVISORY:
-        return _found(view, variant, decision)
     if closing(view, variant, now):
         held = sum(d.replicas for d in view.deployments if d.variant == variant)
-        return 0 if closed(view, variant, now) or _covered(people, decision, variant) else held
+        return 0 if closed(view, variant, now) or _covered(people, counts, variant) else held
     beside = sum(seat.beside for seat in people.seats if seat.seen.variant == variant)
-    return decision.desired[variant] + beside
+    return counts[variant] + beside
 
 
-def _found(view: View, variant: str, decision: Decision) -> int:
-    """What somebody else has set; a fleet that is not there yet starts at its minimum."""
-    mine = [d.replicas for d in view.deployments if d.variant == variant]
-    if mine:
-        return base_count(view, variant) if _olds(view, variant) else sum(mine)
-    first = variant == view.fleet.variants[0].name
-    return min(decision.desired[variant], view.fleet.bounds.min_replicas) if first else 0
-
-
-def _covered(people: Census, decision: Decision, variant: str) -> bool:
+def _covered(people: Census, counts: Counts, variant: str) -> bool:
     """Whether the other variants serve with all that was decided for them."""
     return all(
         len(people.of(name, Phase.SERVING)) >= count
-        for name, count in decision.desired.items()
+        for name, count in counts.items()
         if name != variant
-    ) and any(count for name, count in decision.desired.items() if name != variant)
+    ) and any(count for name, count in counts.items() if name != variant)
 
 
 def _olds(view: View, variant: str) -> list[str]:
@@ -96,7 +108,12 @@ def _still_rolled_back(view: View) -> RolloutStatus | None:
     last = view.status.rollout
     if last is None or last.variant is None or view.revisions.get(last.variant) != last.to:
         return None
-    return last if _olds(view, last.variant) else None
+    if last.state != ROLLED_BACK:
+        return last if _olds(view, last.variant) else None
+    # Its old revision is what serves, even from no replica; where that is gone, the new one is all
+    # that is left to try.
+    homes = {d.revision for d in view.deployments if d.variant == last.variant}
+    return last if last.from_ in homes else None
 
 
 def _state(view: View, people: Census, variant: str, now: float) -> RolloutStatus:
@@ -104,7 +121,7 @@ def _state(view: View, people: Census, variant: str, now: float) -> RolloutStatu
     same = last is not None and last.variant == variant and last.to == current
     started = last.started_at if same and last is not None else None
     started = started or datetime.fromtimestamp(int(now), UTC)
-    failure = _failure(view, people, variant, now - started.timestamp())
+    failure = _failure(view, people, variant, now)
     serving = _serving(people, variant, current)
     state = ROLLED_BACK if failure else MOVING if serving else WARMING
     return RolloutStatus(
@@ -112,26 +129,41 @@ def _state(view: View, people: Census, variant: str, now: float) -> RolloutStatu
         state=state,
         from_=_olds(view, variant)[0],
         to=current,
-        reason=failure or f"{serving} of revision {current} serve",
+        reason=failure or _progress(people, variant, current, serving),
         started_at=started,
     )
 
 
-def _failure(view: View, people: Census, variant: str, age_s: float) -> str | None:
-    """Why the new revision is given up; None while it may still come up."""
+def _progress(people: Census, variant: str, current: str, serving: int) -> str:
+    text = f"{serving} of revision {current} serve"
+    waiting = next((s.pod.unschedulable for s in _seats(people, variant, current) if s.pod), None)
+    return text if waiting is None or serving else f"{text}; no node takes it: {waiting}"
+
+
+def _seats(people: Census, variant: str, revision: str) -> list[Seat]:
+    return [s for s in people.seats if (s.seen.variant, s.revision) == (variant, revision)]
+
+
+def _failure(view: View, people: Census, variant: str, now: float) -> str | None:
+    """Why the new revision is given up; None while it may still come up.
+
+    Time counts from when a node was found: none says nothing of the revision.
+    """
     current = view.revisions[variant]
-    seats = [s for s in people.seats if (s.seen.variant, s.revision) == (variant, current)]
-    for seat in seats:
+    begun = now
+    for seat in _seats(people, variant, current):
         pod = seat.pod
         if pod is None or pod.terminating:
             continue
-        if seat.phase is Phase.FAILED and seat.leaving:
-            return f"{pod.name} {seat.leaving}"
-        if pod.waiting in _PULL_FAILURES and age_s > view.patience.unready_s:
+        if seat.phase is Phase.FAILED and (seat.leaving or seat.failing):
+            return f"{pod.name} {seat.leaving or seat.failing}"
+        placed = now if pod.scheduled_s is None else pod.scheduled_s
+        if pod.waiting in _PULL_FAILURES and now - placed > view.patience.unready_s:
             return f"{pod.name} waits: {pod.waiting}"
+        begun = min(begun, placed)
     limit = view.patience.slow_boots * view.boots[variant].p99_s
-    if not _serving(people, variant, current) and age_s > limit:
-        return f"no replica of revision {current} passed its canary in {age_s:.0f} s"
+    if not _serving(people, variant, current) and now - begun > limit:
+        return f"no replica of revision {current} passed its canary in {now - begun:.0f} s"
     return None
 
 
@@ -149,37 +181,44 @@ def _serving(people: Census, variant: str, revision: str) -> int:
         and seat.pod.ready
         and not seat.pod.terminating
         and not seat.leaving
-        and (seat.seen.variant, seat.revision) == (variant, revision)
-        for seat in people.seats
+        and not seat.lost
+        for seat in _seats(people, variant, revision)
     )
 
 
-def _shares(view: View, variant: str, left: int) -> list[Split]:
-    """What old revisions keep, the newest of them first."""
+def _shares(view: View, people: Census, variant: str, left: int) -> list[Split]:
+    """What old revisions keep: what serves, and the best of them what is missing."""
     current = view.revisions[variant]
-    olds = sorted(
-        (d for d in view.deployments if d.variant == variant and d.revision != current),
-        key=lambda d: -d.created_s,
+    ranked = sorted(
+        (
+            (_serving(people, variant, d.revision), d)
+            for d in view.deployments
+            if d.variant == variant and d.revision != current
+        ),
+        key=lambda one: (-one[0], -one[1].replicas, -one[1].created_s),
     )
-    shares = []
-    for index, deployment in enumerate(olds):
-        # The oldest one takes what the others, none of which grows, do not hold.
-        last = index == len(olds) - 1
-        count = left if last else min(left, deployment.replicas)
-        left -= count
-        shares.append(
-            Split(variant=variant, revision=deployment.revision, replicas=count, current=False)
+    counts = []
+    for serving, _ in ranked:
+        counts.append(min(left, serving))
+        left -= counts[-1]
+    return [
+        Split(
+            variant=variant,
+            revision=deployment.revision,
+            replicas=count if index else count + left,
+            current=False,
         )
-    return shares
+        for index, (count, (_, deployment)) in enumerate(zip(counts, ranked, strict=True))
+    ]
 
 
-def _strangers(view: View, people: Census, decision: Decision) -> list[Split]:
+def _strangers(view: View, people: Census, counts: Counts) -> list[Split]:
     """Variants that the spec no longer names: they stay until what was decided serves."""
     known = set(view.revisions)
     serving = sum(
         seat.phase is Phase.SERVING for seat in people.seats if seat.seen.variant in known
     )
-    enough = serving >= decision.total
+    enough = serving >= sum(counts.values())
     return [
         Split(
             variant=d.variant,

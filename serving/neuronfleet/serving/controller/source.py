@@ -1,6 +1,7 @@
 """Loads of all fleets by one Prometheus query."""
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,8 @@ from neuronfleet.serving.planner.observation import Origin, Sample
 SCRAPED_AT = "fleet:scraped:timestamp"
 """Recorded: when the gateway's queue of a fleet was last scraped, Unix seconds."""
 IN_FLIGHT = "haproxy_server_current_sessions"
-QUERY = '{__name__=~"fleet:.+|' + IN_FLIGHT + '", proxy!~"_.*"}'
+QUERY = '{__name__=~"fleet:.+"} or ' + IN_FLIGHT + '{proxy=~"[^_].*[.].+"}'
+"""Recorded series of all fleets, and what each replica holds by the gateway's backends."""
 _TIMEOUT_S = 10.0
 
 
@@ -61,10 +63,11 @@ async def read(session: aiohttp.ClientSession, url: str) -> Mapping[str, Reading
             text = await answer.read()
             if answer.status != 200:
                 raise SourceError(f"{url}: {answer.status} {text[:200].decode(errors='replace')}")
-            document = json.loads(text)
+            return readings(json.loads(text))
+    except (KeyError, TypeError, IndexError) as error:
+        raise SourceError(f"{url}: no result of an instant query: {error!r}") from error
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
         raise SourceError(f"{url} does not answer: {type(error).__name__}") from error
-    return readings(document)
 
 
 def readings(document: Mapping[str, Any]) -> dict[str, Reading]:
@@ -74,12 +77,12 @@ def readings(document: Mapping[str, Any]) -> dict[str, Reading]:
         labels, value = series["metric"], float(series["value"][1])
         if value != value:  # NaN: a mean over nothing is unknown
             continue
-        name = labels["__name__"]
-        if name == IN_FLIGHT:
+        name, server = labels.get("__name__"), labels.get("server")
+        if name == IN_FLIGHT and server is not None:
             reading = found.setdefault(labels["proxy"], Reading())
-            held = reading.in_flight.get(labels["server"], 0.0)
+            held = reading.in_flight.get(server, 0.0)
             # A leaving gateway and the new one may both hold streams of a replica.
-            reading.in_flight[labels["server"]] = held + value
-        elif "fleet" in labels:
+            reading.in_flight[sys.intern(server)] = held + value
+        elif name is not None and "fleet" in labels:
             found.setdefault(labels["fleet"], Reading()).recorded[name] = value
     return found

@@ -1,5 +1,6 @@
 """A fleet's status, and the Events that its changes are worth."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -100,10 +101,13 @@ def _type(one: StatusCondition) -> str:
 
 def _event(record: FleetRecord, reason: str, message: str, kind: str, now: float) -> dict[str, Any]:
     stamp = moment(now).isoformat().replace("+00:00", "Z")
+    # Named by what it tells: one that was posted and not answered is not told twice.
+    told = f"{record.uid} {reason} {message} {stamp}"
+    name = f"{record.name}.{hashlib.sha256(told.encode()).hexdigest()[:16]}"
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"generateName": f"{record.name}-", "namespace": record.namespace},
+        "metadata": {"name": name, "namespace": record.namespace},
         "involvedObject": {
             "apiVersion": record.body["apiVersion"],
             "kind": "ServingFleet",
@@ -219,12 +223,12 @@ def _variant(judged: Judged, name: str) -> VariantStatus:
         instance_type=spec.instance.name,
         capacity_type=str(spec.capacity_type),
         revision=view.revisions[name],
-        desired=judged.decision.desired[name],
+        desired=judged.carried[name],
         serving=len(people.of(name, Phase.SERVING)),
         booting=len(people.of(name, Phase.BOOTING)),
         draining=len(people.of(name, Phase.DRAINING)),
         ceiling=staffed.ceiling,
-        usd_per_hour=_times(judged.decision.desired[name], staffed.usd_per_hour),
+        usd_per_hour=_times(judged.carried[name], staffed.usd_per_hour),
         boot_p90_seconds=_rounded(boots.p90_s),
         boot_p99_seconds=_rounded(boots.p99_s),
         boots=tuple(round(one, 1) for one in boots.seen[-MOST_BOOTS:]),

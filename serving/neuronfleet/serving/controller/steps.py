@@ -8,9 +8,10 @@ from neuronfleet.serving.controller.acts import Act, Annotate, Apply, Delete, De
 from neuronfleet.serving.controller.census import Seat
 from neuronfleet.serving.controller.children import Children, digest_of
 from neuronfleet.serving.controller.judge import Judged
-from neuronfleet.serving.controller.records import COST_ANNOTATION
+from neuronfleet.serving.controller.records import COST_ANNOTATION, DeploymentRecord
 from neuronfleet.serving.controller.records import PROTECT_ANNOTATION as PROTECT
 from neuronfleet.serving.controller.rollout import Split
+from neuronfleet.serving.controller.view import MetricsState
 from neuronfleet.serving.planner.moves import moves
 from neuronfleet.serving.planner.observation import Phase
 
@@ -48,7 +49,10 @@ def _differs(found: str | None, wanted: str | None) -> bool:
 
 
 def _costs(judged: Judged, split: Split) -> dict[str, str]:
-    """Costs of the replicas that a lower count should take: the emptiest the lowest."""
+    """Costs of the replicas that a lower count should take: the emptiest the lowest.
+
+    Marks that are as many as needed stay: a load that wavers would move them for ever.
+    """
     seats = [
         replace(seat, seen=replace(seat.seen, phase=_real_phase(seat)))
         for seat in judged.people.seats
@@ -56,6 +60,9 @@ def _costs(judged: Judged, split: Split) -> dict[str, str]:
         and seat.pod is not None
         and not seat.pod.terminating
     ]
+    marked = {s.pod.name: s.pod.cost for s in seats if s.pod and s.pod.cost is not None}
+    if marked and len(marked) == len(seats) - split.replicas:
+        return marked
     alive = replace(judged.seen, replicas=tuple(seat.seen for seat in seats))
     going = moves({split.variant: split.replicas}, alive, judged.view.in_flight)
     names = (*going.cancel, *going.drain)
@@ -71,20 +78,36 @@ def scale(judged: Judged, children: Children) -> list[Act]:
     """Deployments with the counts that were decided."""
     acts: list[Act] = []
     found = {(d.variant, d.revision): d for d in judged.view.deployments}
+    held = {
+        one.variant
+        for one in judged.splits
+        if _must_wait(judged, one, found.get((one.variant, one.revision)))
+    }
     for one in judged.splits:
         deployment = found.get((one.variant, one.revision))
+        # What comes waits for what goes: else a rollout had more than its surge.
+        wait = one.variant in held
+        count = deployment.replicas if deployment is not None and wait else one.replicas
         if one.current:
-            manifest = children.deployment(judged, one, deployment)
-            same = (
-                deployment is not None
-                and deployment.applied == digest_of(manifest)
-                and (deployment.replicas == one.replicas or not judged.acts)
-            )
-            acts += [] if same else [Apply(manifest=manifest)]
-        elif deployment is not None and deployment.replicas != one.replicas:
-            acts.append(Scale(name=deployment.name, replicas=one.replicas))
+            manifest = children.deployment(judged, replace(one, replicas=count), deployment)
+            same = deployment is not None and deployment.applied == digest_of(manifest)
+            if deployment is None or not same or deployment.replicas != count:
+                acts.append(Apply(manifest=manifest, ours=deployment is not None))
+        elif deployment is not None and deployment.replicas != count:
+            acts.append(Scale(name=deployment.name, replicas=count))
     # What grows comes before what shrinks.
     return sorted(acts, key=lambda act: isinstance(act, Scale))
+
+
+def _must_wait(judged: Judged, split: Split, found: DeploymentRecord | None) -> bool:
+    """Whether a count may not fall yet, since not all that should go was seen to be marked.
+
+    The ReplicaSet controller has its own watch: marks that reached ours have likely reached it.
+    """
+    if found is None or split.replicas >= found.replicas:
+        return False
+    costs = {pod.name: pod.cost for pod in judged.view.pods}
+    return any(costs[name] is None for name in _costs(judged, split))
 
 
 def leave(judged: Judged, children: Children) -> list[Act]:
@@ -115,21 +138,21 @@ def protect(judged: Judged, children: Children) -> list[Act]:
 
 def _idle(judged: Judged, seat: Seat) -> bool:
     """Whether a replica was seen without a stream for a whole P90 boot; unknown is not idle."""
-    span = judged.view.boots[seat.seen.variant].p90_s if seat.seen.variant in _known(judged) else 0
-    since = judged.now - span
-    lately = [sample for sample in judged.view.samples if sample.at_s >= since]
-    covered = max(judged.view.watched_since_s, seat.seen.since_s) <= since
-    return covered and bool(lately) and all(s.in_flight.get(seat.seen.name) == 0 for s in lately)
-
-
-def _known(judged: Judged) -> Iterable[str]:
-    return judged.view.revisions
+    since = judged.view.idle_since.get(seat.seen.name)
+    if since is None or judged.view.metrics is not MetricsState.FOUND:
+        return False
+    boots = judged.view.boots.get(seat.seen.variant)
+    return boots is None or judged.now - since >= boots.p90_s
 
 
 def prune(judged: Judged, children: Children) -> list[Act]:
-    """Revisions that hold nothing any more."""
+    """Revisions that hold nothing any more, and to which nothing may have to go back."""
+    if not judged.acts:
+        return []
     kept = {(one.variant, one.revision) for one in judged.splits if one.current or one.replicas}
     held = {(pod.variant, pod.revision) for pod in judged.view.pods}
+    if judged.rollout is not None:
+        held.add((judged.rollout.variant or "", judged.rollout.from_ or ""))
     gone = [
         d
         for d in judged.view.deployments
@@ -156,7 +179,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
 def _applied(manifests: Iterable[Mapping[str, Any]], children: Children) -> list[Act]:
     """Those whose digest differs from that of what was applied last, or that are gone."""
     return [
-        Apply(manifest=one)
+        Apply(manifest=one, ours=name in children.found)
         for one in manifests
-        if children.found.get((one["kind"], one["metadata"]["name"])) != digest_of(one)
+        if children.found.get(name := (one["kind"], one["metadata"]["name"])) != digest_of(one)
     ]

@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 from neuronfleet.serving.controller import records
 from neuronfleet.serving.controller.records import (
@@ -19,9 +19,6 @@ from neuronfleet.serving.controller.records import (
     PodRecord,
     fleet_key,
 )
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 CHILD_KINDS = ("Service", "PodDisruptionBudget", "NetworkPolicy")
 
@@ -45,6 +42,8 @@ class Store:
         self.pods: dict[str, dict[str, PodRecord]] = defaultdict(dict)
         self.deployments: dict[str, dict[str, DeploymentRecord]] = defaultdict(dict)
         self.children: dict[str, dict[tuple[str, str], ChildRecord]] = defaultdict(dict)
+        self.fleets_version = 0
+        """Counts what changed of the fleets themselves."""
         self.changed: set[str] = set()
         self.woken = asyncio.Event()
 
@@ -57,19 +56,44 @@ class Store:
         elif (key := _owner_key(body)) is not None:
             self._see_child(kind, key, body, gone=gone)
 
-    def keep_only(self, kind: str, uids: set[str]) -> None:
-        """Forget objects whose deletion the watch missed, as after a long disconnection."""
-        for shelf in (self.pods, self.deployments, self.children):
+    def uids(self, kind: str) -> set[str]:
+        """The uids of all objects of a kind that are known."""
+        if kind == "ServingFleet":
+            return {one.uid for one in self.fleets.values()}
+        if kind == "Node":
+            return {one.uid for one in self.nodes.values()}
+        if kind == "Pod":
+            return {one.uid for shelf in self.pods.values() for one in shelf.values()}
+        if kind == "Deployment":
+            return {one.uid for shelf in self.deployments.values() for one in shelf.values()}
+        found = [one for shelf in self.children.values() for one in shelf.values()]
+        return {one.uid for one in found if one.kind == kind}
+
+    def forget(self, uids: set[str]) -> None:
+        """Drop objects whose deletion the watch missed, as after a long disconnection."""
+        shelves: tuple[dict[str, dict[Any, Any]], ...] = (
+            self.pods,
+            self.deployments,
+            self.children,
+        )
+        for shelf in shelves:
             for key, found in shelf.items():
-                stale = [name for name, one in found.items() if _is(one, kind, uids)]
-                for name in stale:
-                    del found[name]  # type: ignore[arg-type]
-                    self._wake(key)
-        for key in [
-            k for k, f in self.fleets.items() if kind == "ServingFleet" and f.uid not in uids
-        ]:
+                for name in [name for name, one in found.items() if one.uid in uids]:
+                    del found[name]
+                    self.wake(key)
+        for name in [name for name, one in self.nodes.items() if one.uid in uids]:
+            del self.nodes[name]
+        for key in [key for key, one in self.fleets.items() if one.uid in uids]:
             del self.fleets[key]
-            self._wake(key)
+            self.fleets_version += 1
+            self.wake(key)
+
+    def tidy(self, key: str) -> None:
+        """Keep nothing of a fleet that is gone and has left nothing."""
+        shelves: tuple[dict[str, Any], ...] = (self.pods, self.deployments, self.children)
+        for shelf in shelves:
+            if key not in self.fleets and not shelf.get(key):
+                shelf.pop(key, None)
 
     def wake_all(self) -> None:
         """Have every fleet looked at again."""
@@ -90,45 +114,49 @@ class Store:
         if gone or before != record:
             for key, pods in self.pods.items():
                 if any(pod.node == record.name for pod in pods.values()):
-                    self._wake(key)
+                    self.wake(key)
 
     def _see_fleet(self, body: Body, *, gone: bool) -> None:
         record = records.fleet(body)
         before = self.fleets.get(record.key)
+        if gone and before is not None and before.uid != record.uid:
+            return  # told late: another fleet has the name by now
         if gone:
             self.fleets.pop(record.key, None)
         else:
             self.fleets[record.key] = record
         # Our own status patch comes back as an event too, and changes nothing that we decide on.
-        spec = None if before is None else (before.generation, before.restarted_at, before.deleted)
-        if gone or spec != (record.generation, record.restarted_at, record.deleted):
-            self._wake(record.key)
+        if gone or before is None or _spec_of(before) != _spec_of(record):
+            self.fleets_version += 1
+            self.wake(record.key)
 
     def _see_child(self, kind: str, key: str, body: Body, *, gone: bool) -> None:
+        shelf, place, record = self._placed(kind, key, body)
+        before = shelf.get(place)
+        if gone and before is not None and before.uid == record.uid:
+            del shelf[place]
+            self.wake(key)
+        elif not gone and before != record:
+            shelf[place] = record
+            self.wake(key)
+
+    def _placed(self, kind: str, key: str, body: Body) -> tuple[dict[Any, Any], object, Any]:
+        """The shelf of an object, its place there, and its record."""
         name = body["metadata"]["name"]
         if kind == "Pod":
-            self._put(self.pods[key], name, None if gone else records.pod(body), key)
-        elif kind == "Deployment":
-            self._put(self.deployments[key], name, None if gone else records.deployment(body), key)
-        else:
-            child = ChildRecord(
-                kind=kind,
-                name=name,
-                uid=body["metadata"]["uid"],
-                applied=(body["metadata"].get("annotations") or {}).get(APPLIED_ANNOTATION),
-            )
-            self._put(self.children[key], (kind, name), None if gone else child, key)
+            return self.pods[key], name, records.pod(body)
+        if kind == "Deployment":
+            return self.deployments[key], name, records.deployment(body)
+        record = ChildRecord(
+            kind=kind,
+            name=name,
+            uid=body["metadata"]["uid"],
+            applied=(body["metadata"].get("annotations") or {}).get(APPLIED_ANNOTATION),
+        )
+        return self.children[key], (kind, name), record
 
-    def _put(self, shelf: dict[K, V], name: K, record: V | None, key: str) -> None:
-        if shelf.get(name) == record:
-            return
-        if record is None:
-            del shelf[name]
-        else:
-            shelf[name] = record
-        self._wake(key)
-
-    def _wake(self, key: str) -> None:
+    def wake(self, key: str) -> None:
+        """Have a fleet looked at again."""
         self.changed.add(key)
         self.woken.set()
 
@@ -141,12 +169,5 @@ def _owner_key(body: Body) -> str | None:
     return fleet_key(metadata["namespace"], labels[FLEET_LABEL])
 
 
-def _is(record: PodRecord | DeploymentRecord | ChildRecord, kind: str, uids: set[str]) -> bool:
-    own = (
-        record.kind
-        if isinstance(record, ChildRecord)
-        else "Pod"
-        if isinstance(record, PodRecord)
-        else "Deployment"
-    )
-    return own == kind and record.uid not in uids
+def _spec_of(record: FleetRecord) -> tuple[object, ...]:
+    return record.uid, record.generation, record.restarted_at, record.deleted

@@ -1,8 +1,9 @@
 """Capacity tables of fleets, made beside the loop: they take seconds of simulation each."""
 
 import asyncio
+import logging
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, Executor
 
 from neuronfleet.serving.api.fleet import ServingFleet
 from neuronfleet.serving.api.prices import PriceCatalog
@@ -11,6 +12,8 @@ from neuronfleet.serving.planner.decide import StaffingSpec
 from neuronfleet.serving.planner.prepare import NO_TABLE, staffed, table_of
 from neuronfleet.serving.planner.staffing import CapacityTable
 
+_log = logging.getLogger(__name__)
+_RETRY_S = 60.0
 _Key = str
 
 
@@ -18,9 +21,10 @@ class Tables:
     """Staffing of every fleet; slots alone staff a variant until its table is made."""
 
     def __init__(
-        self, prices: PriceCatalog, *, expected_boot_s: float, executor: Executor | None
+        self, prices: PriceCatalog, *, expected_boot_s: float, workers: Callable[[], Executor]
     ) -> None:
-        self._prices, self._expected, self._executor = prices, expected_boot_s, executor
+        self._prices, self._expected = prices, expected_boot_s
+        self._start_workers, self._workers = workers, workers()
         self._made: dict[_Key, CapacityTable] = {}
         self._asked: dict[_Key, asyncio.Task[None]] = {}
         self._specs: dict[str, tuple[int, int, StaffingSpec]] = {}
@@ -57,10 +61,12 @@ class Tables:
         self._specs.pop(key, None)
 
     async def close(self) -> None:
-        """End what is being made."""
-        for task in self._asked.values():
+        """End what is being made, and the workers."""
+        tasks = list(self._asked.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._asked.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._workers.shutdown(cancel_futures=True)
 
     def _table(self, fleet: ServingFleet, index: int) -> CapacityTable:
         variant = fleet.variants[index]
@@ -73,10 +79,17 @@ class Tables:
         return self._made.get(made_of, NO_TABLE)
 
     async def _make(self, made_of: _Key, fleet: ServingFleet, index: int, slots: int) -> None:
-        loop = asyncio.get_running_loop()
-        table = await loop.run_in_executor(
-            self._executor, table_of, fleet, fleet.variants[index], slots
-        )
-        self._made[made_of] = table
-        del self._asked[made_of]
+        loop, workers = asyncio.get_running_loop(), self._workers
+        try:
+            self._made[made_of] = await loop.run_in_executor(
+                workers, table_of, fleet, fleet.variants[index], slots
+            )
+        except Exception as error:
+            _log.exception("%s: no capacity table yet, slots alone staff it", fleet.name)
+            if isinstance(error, BrokenExecutor) and workers is self._workers:
+                self._workers = self._start_workers()
+            await asyncio.sleep(_RETRY_S)
+            self._specs.clear()
+        finally:
+            del self._asked[made_of]
         self.on_made()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from neuronfleet.serving.api.fleet import ServingFleet
+from neuronfleet.serving.api.fleet import Mode, ServingFleet
 from neuronfleet.serving.api.status import FleetStatus
 from neuronfleet.serving.controller.records import (
     DeploymentRecord,
@@ -63,12 +63,25 @@ class View:
     watched_since_s: float
     boots: Mapping[str, BootTimes]
     patience: Patience
-    gone: Mapping[str, float] = field(default_factory=dict)
-    """Pods that are deleted, and since when (Unix seconds)."""
+    unready_since: Mapping[str, float] = field(default_factory=dict)
+    """Pods past their startup that are not ready, by uid, and since when they were seen so."""
+    idle_since: Mapping[str, float] = field(default_factory=dict)
+    """Pods that hold no stream, by name, and since when every sample has said so."""
     blocked: Mapping[str, str] = field(default_factory=dict)
     """Variants of which no pod may be made, and why: a wall, or pins that clash."""
     without_capacity: Mapping[str, float] = field(default_factory=dict)
     """Variants that found no capacity, and until when they are left alone (Unix seconds)."""
+    refused: str | None = None
+    """What the API server said of a write that it refused for good."""
+
+    @property
+    def acts(self) -> bool:
+        """Whether counts are carried out.
+
+        An Advisory fleet's are somebody else's; a fixed count is the user's, or is set over `scale`
+        by whoever follows the published decision.
+        """
+        return self.fleet.mode is Mode.ACTIVE or self.fleet.replicas is not None
 
     @property
     def in_flight(self) -> Mapping[str, float]:

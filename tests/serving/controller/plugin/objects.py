@@ -178,7 +178,11 @@ def node(name: str = "ip-10-0-1-2.us-east-2.compute.internal", **changes: Any) -
         "neuronfleet.dev/ami": "v20260304",
     }
     return {
-        "metadata": {"name": name, "labels": labels | changes.pop("labels", {})},
+        "metadata": {
+            "name": name,
+            "uid": f"uid-{name}",
+            "labels": labels | changes.pop("labels", {}),
+        },
         "spec": changes.pop("spec", {}),
         "status": {"conditions": conditions + changes.pop("conditions", [])},
     }

@@ -42,8 +42,9 @@ def _pod(template: Pod) -> Iterator[str]:
 def _volumes(spec: Pod) -> Iterator[str]:
     for volume in spec.get("volumes", []):
         kinds = set(volume) - {"name"}
-        if not kinds or not kinds <= _VOLUMES:
-            yield f"volume {volume['name']}: {sorted(kinds)}"
+        # A volume that names no source is an emptyDir.
+        if not kinds <= _VOLUMES:
+            yield f"volume {volume.get('name')}: {sorted(kinds)}"
 
 
 def _container(container: Pod, spec: Pod) -> Iterator[str]:

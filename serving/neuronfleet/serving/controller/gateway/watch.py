@@ -21,7 +21,7 @@ _LIST_TIMEOUT_S = 30.0
 _SILENT_S = 150.0
 """A watch that sent nothing for so long, not even its end, hangs."""
 _WATCH_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=_SILENT_S)
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 4.0
 _GONE = 410
 
 
