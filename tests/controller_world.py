@@ -329,7 +329,10 @@ class World:
                 "lastTransitionTime": stamp(since),
             }
         ]
-        if pod.node is None:
+        if pod.node is not None:
+            placed = {"type": "PodScheduled", "status": "True"}
+            conditions.append(placed | {"lastTransitionTime": stamp(pod.placed_s)})
+        else:
             conditions.append(
                 {
                     "type": "PodScheduled",
@@ -414,6 +417,16 @@ class Controlled:
         """One condition of a fleet."""
         found = self.status(name).get("conditions", [])
         return next((one for one in found if one["type"] == kind), {})
+
+
+async def started(world: World, load: float = 6.0, **spec: Any) -> Controlled:
+    """A fleet that serves its load."""
+    world.fleets["f"] = fleet_body(**spec)
+    controlled = Controlled(world)
+    await controlled.turns(60)
+    world.spread(load)
+    await controlled.turns(150)
+    return controlled
 
 
 def settings() -> ControllerSettings:

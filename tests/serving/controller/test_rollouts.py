@@ -158,3 +158,82 @@ async def test_a_variant_that_the_spec_drops_serves_until_the_others_do() -> Non
     assert old not in world.replicas()
     assert list(world.replicas().values()) == [4]
     assert set(by_revision(world).values()) == {4}
+
+
+async def test_a_rollback_holds_at_no_replica_and_the_old_revision_grows_again() -> None:
+    world = World()
+    controlled = await serving(world)
+    (old,) = world.replicas()
+    change(world, image="gen1:bad")
+    await controlled.turn()
+    (new,) = set(world.replicas()) - {old}
+    world.bad_revisions[new.rsplit("-", 1)[1]] = "crash"
+    for pod in world.pods.values():
+        pod.broken = "crash" if pod.body["metadata"]["owner"] == new else None
+    await controlled.turns(120)
+    assert controlled.condition("Degraded")["reason"] == "RolledBack"
+
+    bounds = {"minReplicas": 0, "maxReplicas": 4, "idleAfter": "60s"}
+    world.fleets["f"]["spec"]["scaling"] = bounds
+    world.fleets["f"]["metadata"]["generation"] += 1
+    world.spread(0.0)
+    await controlled.turns(300)
+    at_rest = world.replicas()
+    world.spread(6.0)
+    await controlled.turns(150)
+
+    assert at_rest == {old: 0, new: 0}
+    assert world.replicas() == {old: 3, new: 0}
+    assert controlled.condition("Degraded")["reason"] == "RolledBack"
+
+
+async def test_a_new_revision_that_finds_no_node_waits_and_is_not_rolled_back() -> None:
+    world = World(capacity={"inf2": 4})
+    controlled = await serving(world)
+    (old,) = world.replicas()
+    change(world, image="gen1:2")
+
+    await controlled.turns(300)
+    waiting = dict(controlled.status()["rollout"])
+    world.capacity.clear()
+    await controlled.turns(300)
+
+    assert waiting["state"] == "Warming"
+    assert "Insufficient aws.amazon.com/neuron" in waiting["reason"]
+    assert old not in world.replicas()
+    assert list(world.replicas().values()) == [4]
+
+
+async def test_a_third_revision_keeps_the_one_that_serves() -> None:
+    world = World()
+    controlled = await serving(world)
+    (first,) = world.replicas()
+    change(world, image="gen1:2")
+    await controlled.turns(15)
+    (second,) = set(world.replicas()) - {first}
+    change(world, image="gen1:3")
+
+    fewest = 4
+    for _ in range(80):
+        await controlled.turn()
+        fewest = min(fewest, len(world.serving()))
+
+    assert fewest == 4
+    assert first not in world.replicas()
+    assert second not in world.replicas()
+    assert list(world.replicas().values()) == [4]
+
+
+async def test_replicas_that_die_before_they_serve_are_left_to_the_kubelet() -> None:
+    world = World()
+    world.fleets["f"] = fleet_body()
+    controlled = Controlled(world)
+    await controlled.turns(10)
+    for pod in world.pods.values():
+        pod.broken = "crash"
+
+    await controlled.turns(120)
+
+    assert not any(line.startswith("delete pod") for line in world.log)
+    degraded = controlled.condition("Degraded")
+    assert (degraded["status"], degraded["reason"]) == ("True", "BootsFail")

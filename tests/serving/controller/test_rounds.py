@@ -1,13 +1,12 @@
 """Rounds of the controller on a cluster in memory."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
 
 from neuronfleet.serving.controller.source import Reading
-from tests.controller_world import START, Controlled, World, fleet_body, stamp, variant
+from tests.controller_world import START, Controlled, World, fleet_body, stamp, started, variant
 
 
 async def test_a_new_fleet_gets_its_minimum_and_becomes_ready() -> None:
@@ -41,16 +40,6 @@ async def test_load_grows_a_fleet_and_its_absence_shrinks_it_again() -> None:
     assert grown == 4
     assert list(world.replicas().values()) == [1]
     assert len(world.serving()) == 1
-
-
-async def started(world: World, load: float = 6.0, **spec: Any) -> Controlled:
-    """A fleet that serves its load."""
-    world.fleets["f"] = fleet_body(**spec)
-    controlled = Controlled(world)
-    await controlled.turns(60)
-    world.spread(load)
-    await controlled.turns(150)
-    return controlled
 
 
 async def test_a_restarted_controller_holds_the_scale_that_it_finds() -> None:
@@ -240,38 +229,6 @@ async def test_capacity_of_a_reservation_is_left_ahead_of_its_end() -> None:
     assert controlled.condition("CapacityAvailable")["reason"] == "ReservationEnding"
 
 
-async def test_an_advisory_fleet_is_decided_for_and_left_as_it_is() -> None:
-    world = World()
-    controlled = await started(world, load=9.0, mode="Advisory")
-
-    desired = controlled.exporter.registry.get_sample_value(
-        "neuronfleet_fleet_desired_replicas",
-        {"fleet": "serving.f", "variant": "inf2", "mode": "Advisory"},
-    )
-    assert desired == 4
-    assert list(world.replicas().values()) == [1]
-
-    world.objects[("Deployment", next(iter(world.replicas())))]["spec"]["replicas"] = 3
-    await controlled.turns(60)
-    assert list(world.replicas().values()) == [3], "somebody else's count stays"
-
-
-async def test_a_spec_that_cannot_be_read_is_told_and_changes_nothing() -> None:
-    world = World()
-    controlled = await started(world)
-    before = world.replicas()
-    world.fleets["f"]["spec"]["drain"] = {"timeout": "nonsense"}
-    world.fleets["f"]["metadata"]["generation"] = 2
-
-    await controlled.turns(60)
-
-    degraded = controlled.condition("Degraded")
-    assert (degraded["status"], degraded["reason"]) == ("True", "InvalidSpec")
-    assert "spec.drain.timeout = nonsense" in degraded["message"]
-    assert world.replicas() == before
-    assert controlled.status()["observedGeneration"] == 2
-
-
 async def test_pins_that_clash_make_no_pod_and_name_the_pair() -> None:
     world = World()
     world.fleets["f"] = fleet_body(variants=[variant(pins={"sdk": "2.30.0"})])
@@ -305,19 +262,3 @@ async def test_a_steady_fleet_costs_no_call() -> None:
     await controlled.turns(60)
 
     assert world.log == []
-
-
-async def test_a_refused_write_is_made_again_the_next_time_round() -> None:
-    world = World()
-    controlled = await started(world)
-    world.failing = [500]
-    world.spread(14.0)
-
-    await controlled.turn()
-    await controlled.turn()
-
-    assert list(world.replicas().values()) == [4]
-    errors = controlled.exporter.registry.get_sample_value(
-        "neuronfleet_controller_reconcile_errors_total", {"step": "scale"}
-    )
-    assert errors == 1
