@@ -2,9 +2,10 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 PY := .venv/bin/python
-PATHS := images monitoring serving tests benchmarks tools
+INFRA := PATH="$(CURDIR)/node_modules/.bin:$$PATH" .venv-infra/bin/python
+PATHS := images infra monitoring serving tests benchmarks tools
 
-.PHONY: up test check lint test-engine engine test-cluster cluster cluster-down bench bench-cluster
+.PHONY: up test check lint test-engine engine test-infra infra test-cluster cluster cluster-down bench bench-cluster
 .PHONY: format lock fit rules crd chart clean help
 
 CLUSTER_PACKAGES := haproxy prometheus buildah debootstrap containerd runc conntrack iptables openssl \
@@ -20,10 +21,10 @@ up: .venv/.ready ## Bring up the demo fleet: gateway, Prometheus, control loop, 
 test: .venv/.ready ## Lint, types, contracts and every test but those of the engine.
 	@tools/setup.sh packages haproxy prometheus chromium
 	@$(MAKE) --no-print-directory lint
-	$(PY) -m pytest -m "not engine and not cluster"
+	$(PY) -m pytest -m "not engine and not cluster" --ignore tests/infra
 
 check: .venv/.ready lint ## Lint, types, contracts and the quick tests: under 2 minutes.
-	$(PY) -m pytest -m "not engine and not peer and not cluster"
+	$(PY) -m pytest -m "not engine and not peer and not cluster" --ignore tests/infra
 
 lint: .venv/.ready ## ruff, mypy (strict) and the import contracts.
 	.venv/bin/ruff check $(PATHS)
@@ -45,10 +46,16 @@ cluster: .venv/.ready ## Build (once, 10 minutes) and start a whole Kubernetes o
 cluster-down: .venv/.ready ## Stop it; nothing of it is left.
 	$(PY) -m tests.cluster down
 
+test-infra: infra ## Synthesis, its refusals and the strict deploy of the infrastructure.
+	$(INFRA) -m mypy --config-file infra/mypy.ini
+	$(INFRA) -m pytest tests/infra --timeout 300
+
+infra: .venv-infra/.ready node_modules/.package-lock.json ## Build the infrastructure's environment: CDK, its CLI and Node.
+
 test-cluster: .venv/.ready ## The tests on a real Kubernetes: that of this machine, or NEURONFLEET_KUBECONFIG's.
 	@tools/setup.sh packages $(CLUSTER_PACKAGES)
 	$(PY) -m tests.cluster build
-	$(PY) -m pytest -m cluster --timeout 600
+	$(PY) -m pytest -m cluster --ignore tests/infra --timeout 600
 
 bench-cluster: .venv/.ready ## The long bars on the cluster: 1,000 fleets, 100 scale-ins.
 	@tools/setup.sh packages $(CLUSTER_PACKAGES)
@@ -65,6 +72,8 @@ format: .venv/.ready ## Format, and mend what ruff can.
 lock: .venv/.ready ## Resolve both locks anew.
 	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
 	  --extra dev --extra controller pyproject.toml -o requirements/dev.lock
+	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
+	  --extra infra --extra dev-infra pyproject.toml -o requirements/infra.lock
 	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
 	  --extra controller pyproject.toml -o requirements/controller.lock
 	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
@@ -90,4 +99,10 @@ clean: ## Remove the environment and caches of this checkout.
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 .venv/.ready: requirements/dev.lock pyproject.toml tools/setup.sh
-	@tools/setup.sh venv
+	@tools/setup.sh venv .venv requirements/dev.lock
+
+.venv-infra/.ready: requirements/infra.lock pyproject.toml tools/setup.sh
+	@tools/setup.sh venv .venv-infra requirements/infra.lock
+
+node_modules/.package-lock.json: package-lock.json
+	npm ci --silent

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Set up a fresh machine: Debian packages where they are missing, and .venv from the hashed lock.
+# Set up a fresh machine: Debian packages where they are missing, and Python environments from hashed locks.
 #   tools/setup.sh packages NAME...   the Debian packages that bring these programs; PROGRAM:PACKAGE
 #                                     where the package is named otherwise
-#   tools/setup.sh venv               .venv
+#   tools/setup.sh venv DIR LOCK      a Python environment from a hashed lock
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -49,13 +49,14 @@ venv() {
   if ! "$python" -c 'import ensurepip' 2>/dev/null; then
     install python3-venv
   fi
-  echo "Building .venv from requirements/dev.lock"
-  "$python" -m venv .venv
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check \
-    --no-deps --require-hashes -r requirements/dev.lock
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+  local env=$1 lock=$2
+  echo "Building $env from $lock"
+  "$python" -m venv "$env"
+  "$env/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --no-deps --require-hashes -r "$lock"
+  "$env/bin/python" -m pip install --quiet --disable-pip-version-check \
     --no-deps --no-build-isolation --editable .
-  touch .venv/.ready
+  touch "$env/.ready"
 }
 
 "$@"

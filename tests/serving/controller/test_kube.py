@@ -155,3 +155,23 @@ async def test_the_gateway_s_pods_are_found_by_their_service(client: Kube, api: 
     api.answer = {"items": [{"endpoints": ends}, {"endpoints": None}]}
 
     assert await client.addresses("ns", "gw") == ["10.0.0.1", "10.0.0.2"]
+
+
+async def test_an_object_that_is_not_known_as_ours_is_not_taken_over(
+    client: Kube, api: Api
+) -> None:
+    api.statuses = [409]
+
+    with pytest.raises(KubeError, match="409"):
+        await client.perform("ns", Apply(manifest=MANIFEST, ours=False))
+
+    (request,) = api.seen
+    assert request.query["force"] == "false"
+
+
+async def test_an_event_that_was_told_already_is_no_error(client: Kube, api: Api) -> None:
+    api.statuses = [0, 409]
+
+    await client.post_event("ns", {"kind": "Event", "metadata": {"name": "f.1"}})
+
+    assert [call[2] for call in api.calls] == [0, 409]

@@ -57,9 +57,27 @@ def test_a_mean_over_nothing_is_unknown_and_not_zero() -> None:
     assert sample.prompt_tokens is None
 
 
+def test_series_without_the_labels_of_a_replica_or_a_fleet_count_for_nothing() -> None:
+    found = readings(
+        answer(
+            series("haproxy_server_current_sessions", "2", proxy="ns.a"),
+            series("fleet:queued:sum", "3"),
+            {"metric": {"fleet": "ns.a"}, "value": [0, "1"]},
+        )
+    )
+
+    assert found == {}
+
+
 @pytest.mark.parametrize(
     ("status", "body", "said"),
-    [(503, "starting", "503 starting"), (200, "no JSON", "JSONDecodeError")],
+    [
+        (503, "starting", "503 starting"),
+        (200, "no JSON", "JSONDecodeError"),
+        (200, '{"status": "success"}', "no result of an instant query: KeyError"),
+        (200, '{"data": {"result": [{"metric": {}, "value": 3}]}}', "TypeError"),
+        (200, '{"data": {"result": [{"metric": {}, "value": [0, "x"]}]}}', "ValueError"),
+    ],
 )
 async def test_a_source_that_does_not_answer_is_an_error(status: int, body: str, said: str) -> None:
     async def handle(request: web.Request) -> web.Response:
