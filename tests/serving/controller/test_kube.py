@@ -175,3 +175,15 @@ async def test_an_event_that_was_told_already_is_no_error(client: Kube, api: Api
     await client.post_event("ns", {"kind": "Event", "metadata": {"name": "f.1"}})
 
     assert [call[2] for call in api.calls] == [0, 409]
+
+
+@pytest.mark.parametrize(
+    ("items", "uids"), [(None, set()), ([{"metadata": {"uid": "u-1"}}], {"u-1"})]
+)
+async def test_a_list_of_nothing_may_be_null(
+    client: Kube, api: Api, items: Any, uids: set[str]
+) -> None:
+    api.answer = {"items": items}
+
+    assert await client.uids("Pod", "a=b", ["models"]) == uids
+    assert api.seen[0].path == "/api/v1/namespaces/models/pods"

@@ -117,7 +117,7 @@ class Kube:
         path = f"/apis/discovery.k8s.io/v1/namespaces/{quote(namespace)}/endpointslices"
         query = {"labelSelector": f"kubernetes.io/service-name={service}"}
         text = await self._call("GET", path, None, "EndpointSlice", query=query)
-        slices = json.loads(text)["items"]
+        slices = json.loads(text)["items"] or ()
         ends = [end for one in slices for end in one.get("endpoints") or ()]
         return [end["addresses"][0] for end in ends if end.get("addresses")]
 
@@ -133,7 +133,7 @@ class Kube:
         accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
         query = {"labelSelector": selector} if selector else {}
         text = await self._call("GET", path, None, kind, accept=accept, query=query)
-        return {item["metadata"]["uid"] for item in json.loads(text)["items"]}
+        return {item["metadata"]["uid"] for item in json.loads(text)["items"] or ()}
 
     def _path(self, namespace: str, kind: str, name: str | None = None) -> str:
         base, plural = _PATHS[kind]
