@@ -16,8 +16,9 @@ import statistics
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,11 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from neuronfleet.serving.api.status import FleetStatus
 from neuronfleet.serving.controller import records
 from neuronfleet.serving.controller.kube import Kube
+from neuronfleet.serving.controller.memory import FleetMemory
+from neuronfleet.serving.planner.observation import Origin, Sample
 from tests.cluster.cluster import Cluster, open_cluster
 from tests.cluster.kwok import FAKE, fake_node
 
@@ -103,7 +107,6 @@ class Process:
             "prometheus": {"url": f"http://127.0.0.1:{prometheus}"},
             "lease": {"namespace": NAMESPACE},
             "interval": f"{INTERVAL_S}s",
-            "expectedBoot": "60s",
             "httpPort": self._port,
             "httpHost": "127.0.0.1",
             "workloads": {
@@ -155,6 +158,38 @@ class Process:
                 if labels.get("kind") not in ("Lease", "Event"):
                     sums[name] = sums.get(name, 0.0) + value
         return sums
+
+
+def window_mib() -> float:
+    """What a full window of samples takes: kwok replicas boot too fast to fill one.
+
+    Two boots of 900 s at the interval, 10 replicas a fleet.
+    """
+    tracemalloc.start()
+    rng, names = random.Random(1), [f"replica-{number}" for number in range(10)]
+    memories = [
+        FleetMemory(uid=str(number), watched_since_s=0.0, status=FleetStatus())
+        for number in range(FLEETS)
+    ]
+    before, _ = tracemalloc.get_traced_memory()
+    for number in range(round(2 * 900 / INTERVAL_S)):
+        for memory in memories:
+            held = {name: float(rng.randrange(SLOTS)) for name in names}
+            sample = Sample(
+                at_s=INTERVAL_S * number,
+                origin=Origin.METRICS,
+                in_flight=held,
+                queued=rng.random(),
+                refused_per_s=rng.random(),
+                arrivals_per_s=rng.random(),
+                prompt_tokens=rng.random(),
+                output_tokens=rng.random(),
+                seconds_per_request=rng.random(),
+            )
+            memory.take(sample, names)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return (after - before) / 2**20
 
 
 def _children(pid: int) -> list[int]:
@@ -402,14 +437,17 @@ def main() -> None:
     found = asyncio.run(run(arguments.replicas, arguments.decisions, arguments.directory))
     print(f"\n{FLEETS} fleets, one query every {INTERVAL_S:g} s, replicas on kwok nodes")
     print("replicas  cores  RSS MiB  round ms  decision p50 ms  p99 ms  calls  restart s")
-    missed = []
+    missed, window = [], window_mib()
     for one in found:
         print(
             f"{one.replicas:8d}  {one.cores:5.3f}  {one.rss_mib:7.0f}  {one.round_ms:8.0f}"
             f"  {one.p50_ms:15.0f}  {one.p99_ms:6.0f}  {one.calls:5.1f}  {one.restart_s:9.1f}"
         )
         if one.replicas == 10_000:
-            missed = [name for name, bar in BARS.items() if getattr(one, name) > bar]
+            full = replace(one, rss_mib=one.rss_mib + window)
+            missed = [name for name, bar in BARS.items() if getattr(full, name) > bar]
+    print("Calls are those of a decision: Lease renewals and Events apart.")
+    print(f"A full window of samples (two boots of 900 s) adds {window:.0f} MiB to the RSS.")
     if missed:
         sys.exit(f"missed at 10,000 replicas: {', '.join(missed)}")
 

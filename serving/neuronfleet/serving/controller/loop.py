@@ -33,8 +33,8 @@ _AT_ONCE = 16
 _SETTLE_S = 0.2
 """Changes are collected for this long, so that one burst of events is one reconcile."""
 _THROTTLED = 429
-_WINDOWS = 3
-"""Samples are kept for this many P90 boot times: no window of `decide` is longer."""
+_WINDOWS = 2.0
+"""Samples are kept for this many P90 boot times: `decide` looks over one at peaks over one."""
 
 Ask = Callable[[], Awaitable[Mapping[str, Reading]]]
 StandIn = Callable[[float], Awaitable[Mapping[str, Sample]]]
