@@ -13,7 +13,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from neuronfleet.serving.api import prices
-from neuronfleet.serving.controller.acts import Act, Annotate, Apply, Delete, DeletePod, Scale
+from neuronfleet.serving.controller.acts import (
+    Act,
+    Annotate,
+    Apply,
+    Cordon,
+    Delete,
+    DeletePod,
+    Scale,
+)
 from neuronfleet.serving.controller.exporter import Exporter
 from neuronfleet.serving.controller.gather import Gatherer
 from neuronfleet.serving.controller.kube import KubeError
@@ -146,6 +154,9 @@ class World:
             case DeletePod(pod=name):
                 self.log.append(f"delete pod {name}")
                 self.end(name)
+            case Cordon(node=name):
+                self.nodes[name]["spec"]["unschedulable"] = True
+                self.log.append(f"cordon {name}")
             case Delete(kind=kind, name=name):
                 self.objects.pop((kind, name), None)
                 self.log.append(f"delete {kind} {name}")

@@ -322,7 +322,8 @@ TEMPTING = [
     ("patch deployments.apps", ELSEWHERE),
     ("update leases.coordination.k8s.io/kube-scheduler", ELSEWHERE),
     ("list servingfleets.neuronfleet.dev", ELSEWHERE),
-    ("patch nodes", EVERYWHERE),
+    ("delete nodes", EVERYWHERE),
+    ("patch nodes/status", EVERYWHERE),
     ("get nodes/proxy", EVERYWHERE),
     ("create namespaces", EVERYWHERE),
     ("patch customresourcedefinitions.apiextensions.k8s.io", EVERYWHERE),
@@ -394,7 +395,9 @@ def test_over_the_whole_cluster_the_rights_reach_every_namespace_and_no_secret(
         for part in PARTS:
             assert not may(wide, part, "kube-system", "get", "secrets")
             assert not may(wide, part, "kube-system", "create", "leases.coordination.k8s.io")
-            assert not may(wide, part, "", "patch", "nodes")
+            assert not may(wide, part, "", "delete", "nodes")
+        assert may(wide, "controller", "", "patch", "nodes")
+        assert not may(wide, "gateway", "", "patch", "nodes")
     finally:
         named = [one["metadata"]["name"] for one in made if one["kind"].startswith("Cluster")]
         cluster.kubectl("delete", WIDE, *sorted(set(named)), "--ignore-not-found")

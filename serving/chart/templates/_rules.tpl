@@ -32,7 +32,7 @@
 {{- define "neuronfleet.nodeRules" -}}
 - apiGroups: [""]
   resources: [nodes]
-  verbs: [list, watch]
+  verbs: [list, watch, patch]
 {{- end -}}
 
 {{- define "neuronfleet.gatewayRules" -}}

@@ -76,7 +76,10 @@ def wanted(controller_lease: str, gateway_lease: str) -> dict[Right, str]:
             delete="a failed replica, or one on a sick node (`DeletePod`)",
         )
         | _rights(_CONTROLLER, fleets, "", "events", create="transitions (`post_event`)")
-        | _rights(_CONTROLLER, Where.CLUSTER, "", "nodes", **_SEEN)
+        | _rights(
+            _CONTROLLER, Where.CLUSTER, "", "nodes", **_SEEN,
+            patch="cordons a node whose devices fail (`Cordon`)",
+        )
         | _lease(_CONTROLLER, controller_lease)
         | _rights(
             _CONTROLLER, home, "discovery.k8s.io", "endpointslices",

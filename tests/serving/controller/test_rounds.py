@@ -142,13 +142,18 @@ async def test_replicas_on_a_node_with_bad_neuron_health_are_replaced() -> None:
     world = World()
     controlled = await started(world)
     victim = world.serving()[0]
-    world.node(world.pods[victim].node or "", health="NeuronHasError_HBM_UNCORRECTABLE_ERROR")
+    sick = world.pods[victim].node or ""
+    world.node(sick, health="NeuronHasError_HBM_UNCORRECTABLE_ERROR")
 
     await controlled.turn()
     await controlled.turns(60)
 
     assert victim not in world.pods
     assert len(world.serving()) == 3
+    cordon, deletion = (
+        world.log.index(line) for line in (f"cordon {sick}", f"delete pod {victim}")
+    )
+    assert cordon < deletion
     reasons = [e["reason"] for e in world.events]
     assert "ReplacingReplicas" in reasons
     assert controlled.condition("Degraded")["status"] == "False"

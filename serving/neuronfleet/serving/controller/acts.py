@@ -40,6 +40,14 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cordon:
+    """Let no more pods come to a node."""
+
+    node: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
     """Delete an object of ours."""
 
@@ -47,4 +55,4 @@ class Delete:
     name: str
 
 
-Act = Apply | Scale | Annotate | DeletePod | Delete
+Act = Apply | Scale | Annotate | DeletePod | Cordon | Delete

@@ -11,7 +11,15 @@ import aiohttp
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.exceptions import ApiException
 
-from neuronfleet.serving.controller.acts import Act, Annotate, Apply, Delete, DeletePod, Scale
+from neuronfleet.serving.controller.acts import (
+    Act,
+    Annotate,
+    Apply,
+    Cordon,
+    Delete,
+    DeletePod,
+    Scale,
+)
 from neuronfleet.serving.controller.records import MANAGER
 
 GROUP, VERSION, PLURAL = "neuronfleet.dev", "v1alpha1", "servingfleets"
@@ -74,6 +82,10 @@ class Kube:
                 body = {"preconditions": {"uid": uid}}
                 path = self._path(namespace, "Pod", pod)
                 await self._write("DELETE", path, body, "Pod", missing_ok=True)
+            case Cordon(node=node):
+                body = {"spec": {"unschedulable": True}}
+                path = f"{_PATHS['Node'][0]}/nodes/{quote(node)}"
+                await self._write("PATCH", path, body, "Node", missing_ok=True)
             case Delete(kind=kind, name=name):
                 body = {"propagationPolicy": "Background"}
                 path = self._path(namespace, kind, name)

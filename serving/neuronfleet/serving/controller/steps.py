@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from neuronfleet.serving.controller.acts import Act, Annotate, Apply, Delete, DeletePod, Scale
+from neuronfleet.serving.controller.acts import (
+    Act,
+    Annotate,
+    Apply,
+    Cordon,
+    Delete,
+    DeletePod,
+    Scale,
+)
 from neuronfleet.serving.controller.census import Seat
 from neuronfleet.serving.controller.children import Children, digest_of
 from neuronfleet.serving.controller.judge import Judged
@@ -111,14 +119,23 @@ def _must_wait(judged: Judged, split: Split, found: DeploymentRecord | None) -> 
 
 
 def leave(judged: Judged, children: Children) -> list[Act]:
-    """Pods on nodes that are about to go, and replicas that have failed."""
+    """Pods on nodes that are about to go, and replicas that have failed.
+
+    A node whose devices fail is cordoned first: the scheduler would send the successor there.
+    """
     if not judged.acts:
         return []
-    return [
+    acts: list[Act] = []
+    for name in sorted({seat.pod.node or "" for seat in judged.leaving if seat.pod is not None}):
+        node = judged.view.nodes.get(name)
+        if node is not None and node.unhealthy and not node.cordoned:
+            acts.append(Cordon(node=name, why=node.unhealthy))
+    acts += [
         DeletePod(pod=seat.pod.name, uid=seat.pod.uid, why=seat.leaving)
         for seat in judged.leaving
         if seat.pod is not None and seat.leaving and not seat.pod.terminating
     ]
+    return acts
 
 
 def protect(judged: Judged, children: Children) -> list[Act]:
