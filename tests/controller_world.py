@@ -266,7 +266,13 @@ class World:
             },
         )
         ready = "True" if changes.get("ready", True) else "False"
-        conditions = [{"type": "Ready", "status": ready}]
+        before: dict[str, str] = next(
+            (c for c in body["status"]["conditions"] if c["type"] == "Ready"), {}
+        )
+        since = before.get("lastTransitionTime") if before.get("status") == ready else None
+        conditions = [
+            {"type": "Ready", "status": ready, "lastTransitionTime": since or stamp(self.now)}
+        ]
         if "health" in changes:
             conditions.append(
                 {"type": "NeuronHealth", "status": "True", "reason": changes["health"]}

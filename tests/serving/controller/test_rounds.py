@@ -192,6 +192,22 @@ async def test_a_node_that_does_not_answer_is_replaced_without_deleting_what_may
     assert list(world.replicas().values()) == [3]
 
 
+async def test_nodes_that_are_silent_for_a_moment_change_nothing() -> None:
+    world = World()
+    controlled = await started(world)
+    world.log.clear()
+    for pod in world.pods.values():
+        world.node(pod.node or "", ready=False)
+
+    await controlled.turns(15)
+    for pod in world.pods.values():
+        world.node(pod.node or "", ready=True)
+    await controlled.turns(30)
+
+    assert list(world.replicas().values()) == [3]
+    assert not any(line.startswith(("apply", "delete")) for line in world.log)
+
+
 async def test_the_only_replica_on_a_cordoned_node_is_replaced_before_it_goes() -> None:
     world = World()
     controlled = await started(world, load=1.0)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from neuronfleet.serving.controller.records import DeploymentRecord, PodRecord
+from neuronfleet.serving.controller.records import DeploymentRecord, NodeRecord, PodRecord
 from neuronfleet.serving.controller.reservations import closing
 from neuronfleet.serving.controller.view import View
 from neuronfleet.serving.planner.observation import Observation, Phase, ReplicaSeen
@@ -90,7 +90,7 @@ def _seat(pod: PodRecord, view: View, now: float) -> Seat:
         phase, since = Phase.DRAINING, now
     elif node is not None and (why := _bad_node(node.unhealthy, disrupted=node.disrupted)):
         phase, leaving = Phase.DRAINING, f"{why} on {node.name}"
-    elif node is not None and not node.ready:
+    elif node is not None and _is_lost(node, view, now):
         # What its silence has taken is made anew elsewhere. It is not deleted, since it may well
         # go on serving.
         phase, lost, beside = Phase.FAILED, True, True
@@ -136,6 +136,11 @@ def _has_alternative(view: View, variant: str, now: float) -> bool:
         and not closing(view, other.name, now)
         for other in view.fleet.variants
     )
+
+
+def _is_lost(node: NodeRecord, view: View, now: float) -> bool:
+    """Whether a node has been silent for long: for a moment all are, after an API server was."""
+    return not node.ready and now - node.ready_changed_s > view.patience.unready_s
 
 
 def _bad_node(unhealthy: str | None, *, disrupted: bool) -> str | None:

@@ -84,6 +84,8 @@ class NodeRecord:
     name: str
     uid: str
     ready: bool
+    ready_changed_s: float
+    """When `ready` last changed; 0 where nobody said."""
     cordoned: bool
     """Somebody drains it, or is about to."""
     disrupted: bool
@@ -188,11 +190,12 @@ def node(body: Body) -> NodeRecord:
     metadata, status = body["metadata"], body.get("status") or {}
     labels = metadata.get("labels") or {}
     taints = {one.get("key") for one in body.get("spec", {}).get("taints") or ()}
-    health = _condition(status, "NeuronHealth")
+    health, ready = _condition(status, "NeuronHealth"), _condition(status, "Ready")
     return NodeRecord(
         name=metadata["name"],
         uid=metadata["uid"],
-        ready=_condition(status, "Ready").get("status") == "True",
+        ready=ready.get("status") == "True",
+        ready_changed_s=unix(ready.get("lastTransitionTime")) or 0.0,
         cordoned=bool(body.get("spec", {}).get("unschedulable")),
         disrupted=DISRUPTED_TAINT in taints,
         # The node problem detector's convention: True says that there is a problem.

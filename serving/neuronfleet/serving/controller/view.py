@@ -36,7 +36,8 @@ class Patience:
     capacity_retry_s: float = 600.0
     """After this a variant without capacity is tried again."""
     unready_s: float = 60.0
-    """A replica that served and fails its canary for this long is replaced."""
+    """A replica that served and fails its canary for this long is replaced; so is one whose node is
+    not heard for this long."""
     restarts: int = 3
     """Restarts of a replica that has never served after which it has failed."""
     slow_boots: float = 2.0
