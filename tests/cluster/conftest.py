@@ -12,6 +12,6 @@ from tests.cluster.stack_fixtures import stack as stack
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put last what takes the cluster away, wherever the tests of others stand."""
-    last = Path(__file__).with_name("test_down.py")
-    items.sort(key=lambda item: item.path == last)
+    """Put first what takes the cluster away: nothing of a session stands on it yet."""
+    first = Path(__file__).with_name("test_down.py")
+    items.sort(key=lambda item: item.path != first)
