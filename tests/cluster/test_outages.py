@@ -141,7 +141,7 @@ async def test_a_kubelet_that_stops_is_told_and_nothing_is_deleted(fleets: Stack
     faults.stop_kubelet(fleets.cluster.machine)
     try:
         found = await asyncio.to_thread(
-            fleets.await_condition, name, "Degraded", "True", "NodeNotReady", 120.0
+            fleets.await_condition, name, "Degraded", "True", "NodeNotReady", 180.0
         )
     finally:
         faults.start_kubelet(fleets.cluster.machine)

@@ -208,6 +208,23 @@ async def test_nodes_that_are_silent_for_a_moment_change_nothing() -> None:
     assert not any(line.startswith(("apply", "delete")) for line in world.log)
 
 
+async def test_a_replica_is_not_replaced_for_what_its_silent_node_did_not_ask_it() -> None:
+    world = World()
+    controlled = await started(world, load=1.0)
+    (only,) = world.serving()
+    world.pods[only].broken = "canary"
+    world.node(world.pods[only].node or "", ready=False)
+    await controlled.turns(15)
+    # The kubelet is heard again; its first canary is still to come.
+    world.node(world.pods[only].node or "", ready=True)
+    await controlled.turns(15)
+    world.pods[only].broken = None
+    await controlled.turns(60)
+
+    assert world.serving() == [only]
+    assert not any(line.startswith("delete") for line in world.log)
+
+
 async def test_the_only_replica_on_a_cordoned_node_is_replaced_before_it_goes() -> None:
     world = World()
     controlled = await started(world, load=1.0)

@@ -97,7 +97,9 @@ class Gatherer:
         memory = self.remember(record, now)
         fleet = self.spec(record, memory)
         pods = list(self._store.pods[record.key].values())
-        memory.notice(pods, now)
+        nodes = [self._store.nodes.get(pod.node or "") for pod in pods]
+        silent = {node.name for node in nodes if node is not None and not node.ready}
+        memory.notice(pods, silent, now)
         memory.learn(fleet, pods, self._settings.expected_boot_s)
         state, detail = self._metrics(fleet, memory, now)
         return View(

@@ -64,9 +64,18 @@ class FleetMemory:
         self.idle_since = {name: self.idle_since.get(name, sample.at_s) for name in still}
         return True
 
-    def notice(self, pods: Collection[PodRecord], now: float) -> None:
-        """Note since when replicas past their startup are not ready."""
-        unready = [p for p in pods if p.started and not p.ready and not p.terminating]
+    def notice(
+        self, pods: Collection[PodRecord], silent: Collection[str | None], now: float
+    ) -> None:
+        """Note since when replicas past their startup are not ready.
+
+        On `silent` nodes nobody asks them: what is known of them is old.
+        """
+        unready = [
+            pod
+            for pod in pods
+            if pod.started and not pod.ready and not pod.terminating and pod.node not in silent
+        ]
         keys = {(p.uid, p.restarts) for p in unready}
         self.unready = {key: self.unready.get(key, now) for key in keys}
 
