@@ -71,7 +71,7 @@ format: .venv/.ready ## Format, and mend what ruff can.
 
 lock: .venv/.ready ## Resolve both locks anew.
 	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
-	  --extra dev --extra controller pyproject.toml -o requirements/dev.lock
+	  --extra dev --extra controller --extra kernels pyproject.toml -o requirements/dev.lock
 	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \
 	  --extra infra --extra dev-infra pyproject.toml -o requirements/infra.lock
 	.venv/bin/uv pip compile -q --generate-hashes --no-header --python-version 3.11 \

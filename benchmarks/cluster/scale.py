@@ -81,7 +81,9 @@ def fleet(number: int, replicas: int) -> dict[str, Any]:
                     "tensorParallelDegree": 2,
                     "maxModelLen": 2048,
                     "maxNumSeqs": SLOTS,
-                    "podTemplate": {"spec": {"tolerations": [taint]}},
+                    "podTemplate": {
+                        "spec": {"nodeSelector": {"type": "kwok"}, "tolerations": [taint]}
+                    },
                 }
             ],
             "objective": {"ttftMs": 3000, "tpotMs": 80},

@@ -141,7 +141,7 @@ def test_the_chart_of_that_version_renders_with_the_values_that_are_set(
 
     text = provider.helm(
         "template", "karpenter", str(karpenter_aws.chart()), "-n", karpenter_chart.NAMESPACE,
-        "-f", str(values), "--api-versions", "policy/v1/PodDisruptionBudget",
+        "-f", str(values), "--api-versions", "policy/v1", "--kube-version", binaries.KUBERNETES,
     )  # fmt: skip
 
     made = [one for one in yaml.safe_load_all(text) if one]

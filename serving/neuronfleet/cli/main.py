@@ -2,7 +2,7 @@
 
 import typer
 
-from neuronfleet.cli import emulate, plan, up, validate
+from neuronfleet.cli import emulate, infra, plan, up, validate
 
 app = typer.Typer(
     name="neuronfleet",
@@ -16,6 +16,7 @@ app.command("plan", epilog=plan.EXAMPLE)(plan.command)
 app.command("up", epilog=up.EXAMPLE)(up.command)
 app.command("validate", epilog=validate.EXAMPLE)(validate.command)
 app.command("emulate", epilog=emulate.EXAMPLE)(emulate.command)
+app.add_typer(infra.app, name="infra")
 
 
 def main() -> None:

@@ -1,0 +1,1 @@
+"""What runs in the cluster for the fleets' sake: one construct a unit."""

@@ -1,0 +1,1 @@
+"""Parts of the EKS cluster, one construct a unit."""

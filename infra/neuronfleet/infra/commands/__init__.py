@@ -1,0 +1,1 @@
+"""What the command line does for the infrastructure; no construct is loaded here."""

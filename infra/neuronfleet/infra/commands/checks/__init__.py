@@ -1,0 +1,1 @@
+"""Questions to the account, a module each; they only read."""

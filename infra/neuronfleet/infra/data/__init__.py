@@ -1,0 +1,1 @@
+"""Parts of what is retained, one construct a unit."""

@@ -1,0 +1,1 @@
+"""How images are built: by AWS, since synthesis needs no Docker."""

@@ -1,0 +1,1 @@
+"""The project's own rules over templates; they need no CDK."""

@@ -1,0 +1,1 @@
+"""Parts of the network, one construct a unit."""

@@ -1,0 +1,1 @@
+"""One subject a module: each yields the problems of settings, with path, value and remedy."""

@@ -1,0 +1,1 @@
+"""Stacks: what is deployed, changed and destroyed together."""
