@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 PY := .venv/bin/python
 INFRA := PATH="$(CURDIR)/node_modules/.bin:$$PATH" .venv-infra/bin/python
-PATHS := images infra monitoring serving tests benchmarks tools
+PATHS := images infra kernels monitoring serving tests benchmarks tools
 
 .PHONY: up test check lint test-engine engine test-infra infra test-cluster cluster cluster-down bench bench-cluster
 .PHONY: format lock fit rules crd chart clean help

@@ -134,7 +134,6 @@ def test_the_chart_of_that_version_renders_with_the_values_that_are_set(
 ) -> None:
     install = karpenter_chart.Install(
         cluster_name="fleet", cluster_endpoint="https://x.example", interruption_queue="fleet-q",
-        isolated=True,
     )  # fmt: skip
     values = tmp_path / "values.yaml"
     values.write_text(yaml.safe_dump(karpenter_chart.values(install)))

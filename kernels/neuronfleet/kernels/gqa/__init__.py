@@ -1,0 +1,1 @@
+"""Gated grouped-query attention of one new token over paged keys and values."""

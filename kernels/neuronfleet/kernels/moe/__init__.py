@@ -1,0 +1,1 @@
+"""Mixture of experts: the routed ones, and the shared one behind its gate."""

@@ -1,0 +1,1 @@
+"""Rotary position embedding of the first dimensions of a head."""
