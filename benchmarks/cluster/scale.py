@@ -340,15 +340,15 @@ class Bench:
         try:
             for number in victims:
                 before = await process.metrics(session)
-                lag = await self._one_decision(number, each)
-                lags.append(lag)
-                await asyncio.sleep(4)
+                lags.append(await self._one_decision(number, each))
+                # Its status follows at once; that of the replicas as they come up is another fact.
+                await asyncio.sleep(0.1)
                 after = await process.metrics(session)
                 name = "neuronfleet_controller_api_calls_total"
                 calls.append(after[name] - before[name])
+                await asyncio.sleep(4)
         finally:
             watching.cancel()
-        # The status is written once more as the new replica serves: that is another fact.
         return lags, statistics.median(calls)
 
     async def _one_decision(self, number: int, each: int) -> float:

@@ -144,7 +144,7 @@ def test_another_zone_is_refused_by_the_names_of_what_it_would_replace() -> None
     # Read backwards it is a zone that comes last: its subnet is new, and the others stay.
     found = harmful(list(changes(new, old, BEFORE.region)))
 
-    assert {change.type for change in found} == {"AWS::EKS::Nodegroup"}
+    assert {change.type for change in found} == {"AWS::EKS::Nodegroup", "AWS::APS::Scraper"}
     [name] = [
         resource["Properties"]["NodegroupName"]
         for resource in old[f"{BEFORE.name}-Cluster"]["Resources"].values()

@@ -149,7 +149,7 @@ class ControlLoop:
 
     async def _reconcile_all(self, keys: Iterable[str], received: float) -> None:
         """Judge these fleets, and begin what each of them needs written."""
-        for number, key in enumerate(keys):
+        for key in keys:
             record, writing = self._store.fleets.get(key), self._writing.get(key)
             if record is None or record.deleted:
                 continue
@@ -158,9 +158,8 @@ class ControlLoop:
                 continue
             if (work := self._looked_at(record)) is not None:
                 self._writing[key] = asyncio.create_task(self._carry_out(work, received))
-            if number % 16 == 15:
-                # Let writes go out while the rest is still being judged.
-                await asyncio.sleep(0)
+            # Writes go out while the rest is still being judged: a call takes a few of these turns.
+            await asyncio.sleep(0)
 
     def _looked_at(self, record: FleetRecord) -> _Work | None:
         """What there is to do for a fleet; one that cannot be judged does not stop the others."""

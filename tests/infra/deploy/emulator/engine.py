@@ -29,17 +29,17 @@ class Resource:
         self.logical_resource_id = request.logical_id
         self.physical_resource_id = made.ref
         self._region = request.region
-        self._attributes = made.attributes
+        self.attributes = made.attributes
 
     def get_cfn_attribute(self, name: str) -> str:
         """What Fn::GetAtt gives; an attribute that the type does not have is refused."""
-        if name not in self._attributes:
-            known = ", ".join(sorted(self._attributes)) or "none"
+        if name not in self.attributes:
+            known = ", ".join(sorted(self.attributes)) or "none"
             raise Refused(
                 f"{self.cf_resource_type} {self.logical_resource_id} has no attribute {name}"
                 f" (it has: {known})"
             )
-        return self._attributes[name]
+        return self.attributes[name]
 
     def is_created(self) -> bool:
         """Creation is synchronous here."""
@@ -94,6 +94,8 @@ class Engine:
     def _attribute(self, argument: Any, resources: Any) -> Any:
         logical_id, name = argument if isinstance(argument, list) else argument.split(".", 1)
         resource = resources[logical_id]
+        if isinstance(resource, Resource) and name in resource.attributes:
+            return resource.attributes[name]
         if (name,) == schema.identifier(resources._region_name, resource.cf_resource_type):
             return resource.physical_resource_id
         try:
