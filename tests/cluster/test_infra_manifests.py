@@ -151,7 +151,6 @@ def test_the_chart_of_that_version_renders_with_the_values_that_are_set(
     assert pod["serviceAccountName"] == karpenter_chart.SERVICE_ACCOUNT
     assert told["CLUSTER_NAME"] == "fleet"
     assert told["INTERRUPTION_QUEUE"] == "fleet-q"
-    assert told["ISOLATED_VPC"] == "true"
     assert "ReservedCapacity=false" in str(told["FEATURE_GATES"])
 
 

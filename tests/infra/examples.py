@@ -11,7 +11,7 @@ from typing import Any
 
 from neuronfleet.infra import app
 from neuronfleet.infra.settings import parse
-from neuronfleet.infra.settings.model import Settings
+from neuronfleet.infra.settings.model import Owner, Settings
 
 FOLDER = Path(__file__).parents[2] / "examples/infra"
 FULL = "us-east-2"
@@ -27,11 +27,11 @@ def settings(name: str) -> Settings:
     return replace(found, images=tuple(replace(one, digest=DIGEST) for one in found.images))
 
 
-def synthesise(deployment: Settings) -> Path:
-    """Synthesise settings into a folder that goes with the process."""
+def synthesise(deployment: Settings, **context: str) -> Path:
+    """Synthesise settings into a folder that goes with the process; `context` is `-c`."""
     folder = Path(tempfile.mkdtemp(prefix="neuronfleet-synth-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    app.build(deployment, outdir=str(folder)).synth()
+    app.build(deployment, outdir=str(folder), context=context).synth()
     return folder
 
 
@@ -39,6 +39,14 @@ def synthesise(deployment: Settings) -> Path:
 def assembly(name: str) -> Path:
     """An example's assembly. Callers only read it."""
     return synthesise(settings(name))
+
+
+@cache
+def first_assembly(name: str) -> Path:
+    """The assembly of an example's first deployment, which creates its node groups."""
+    deployment = settings(name)
+    groups = [pool.name for pool in deployment.pools if pool.owner is Owner.NODE_GROUP]
+    return synthesise(deployment, starting=",".join(groups))
 
 
 def templates(folder: Path) -> Templates:

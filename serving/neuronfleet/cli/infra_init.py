@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 
 from neuronfleet.cli import console
 from neuronfleet.cli.infra_plan import Left, infra_plan
@@ -21,6 +22,7 @@ EXAMPLE = (
     "--admin role/ClusterAdmin`"
 )
 _TO_DO = "TO DO"
+_GROUP = "node-group"
 
 
 def command(
@@ -107,8 +109,10 @@ def _say(text: str, left: Sequence[Left], output: Path | None) -> None:
     console.err.print(f"wrote {output}", markup=False)
     if to_do:
         console.err.print(f"{to_do} lines say TO DO: what only you can say", markup=False)
+    groups = [pool["name"] for pool in yaml.safe_load(text)["pools"] if pool["owner"] == _GROUP]
+    starting = f" -c starting={','.join(groups)}    # the first time" if groups else ""
     console.err.print(
         f"next: neuronfleet infra preflight {output} --write\n"
-        f"      npx cdk deploy --all -c settings={output}",
+        f"      npx cdk deploy --all -c settings={output}{starting}",
         markup=False,
     )

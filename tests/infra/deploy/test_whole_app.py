@@ -27,7 +27,7 @@ OBJECTS = "Custom::AWSCDK-EKS-KubernetesResource"
 @pytest.fixture(scope="module")
 def account(emulators: Emulators, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     """An account with every stack of the full example, deployed once for the tests here."""
-    assembly = str(examples.assembly(examples.FULL))
+    assembly = str(examples.first_assembly(examples.FULL))
     with emulators.cloud(tmp_path_factory.mktemp("whole"), SETTINGS.region) as cloud:
         place = f"aws://{ACCOUNT}/{SETTINGS.region}"
         prepared = cloud.cdk("bootstrap", place, "--app", assembly)
@@ -62,7 +62,7 @@ def zone_ids(account: Cloud, subnets: list[str]) -> set[str]:
 
 
 def test_every_stack_is_complete_and_no_resource_was_skipped(account: Cloud) -> None:
-    templates = examples.templates(examples.assembly(examples.FULL))
+    templates = examples.templates(examples.first_assembly(examples.FULL))
     wanted = {
         (stack, logical_id)
         for stack, template in templates.items()

@@ -11,9 +11,9 @@ from aws_cdk import assertions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks_v2
 from constructs import Construct
-from neuronfleet.infra.stacks.facts import ClusterFacts, NetworkFacts
 
 from neuronfleet.infra.settings.model import Block, Model, Owner, Pool, Settings
+from neuronfleet.infra.stacks.facts import ClusterFacts, NetworkFacts
 from neuronfleet.infra.stacks.pool import PoolStack
 from neuronfleet.serving.api.variant import CapacityType
 

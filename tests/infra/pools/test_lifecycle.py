@@ -133,6 +133,7 @@ def test_what_eks_refuses_is_kept(pool: Pool) -> None:
     for schedule in schedules(pool).values():
         assert schedule["Target"]["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": [queue, "Arn"]}}
     assert template["Resources"][queue]["Properties"] == {
+        "QueueName": f"full-{pool.name}-undelivered",
         "SqsManagedSseEnabled": True,
         "MessageRetentionPeriod": 14 * 24 * 3600,
     }

@@ -131,8 +131,10 @@ def test_system_nodes_can_be_reached_by_session_manager_and_not_by_ssh() -> None
     assert "StartPortForwardingSessionToRemoteHost" in json.dumps(template("Cluster")["Outputs"])
 
 
-def test_a_deployment_never_sets_how_many_system_nodes_run() -> None:
-    assert only("Cluster", GROUP)["ScalingConfig"] == {"MinSize": 2, "MaxSize": 4}
+def test_system_nodes_have_all_three_sizes_and_are_not_forced() -> None:
+    assert only("Cluster", GROUP)["ScalingConfig"] == {
+        "MinSize": 2, "DesiredSize": 2, "MaxSize": 4,
+    }  # fmt: skip
     assert "ForceUpdateEnabled" not in only("Cluster", GROUP)
 
 

@@ -85,7 +85,7 @@ def test_each_alarm_says_what_to_look_at_and_tells_the_topic_both_ways() -> None
     assert set(found) == {
         "scheduler_pending_pods_UNSCHEDULABLE",
         "ApproximateAgeOfOldestMessage",
-        "InvocationsSentToDeadLetterCount",
+        "ApproximateNumberOfMessagesVisible",
     }
     for one in found.values():
         assert len(one["AlarmDescription"]) > 60
@@ -102,6 +102,14 @@ def test_unread_notices_are_told_before_the_next_spot_instance_is_gone() -> None
 
     assert one["Dimensions"] == [{"Name": "QueueName", "Value": "fleet-karpenter-notices"}]
     assert one["Threshold"] < 120
+
+
+def test_a_call_that_did_not_arrive_is_told_by_the_queue_of_its_pool() -> None:
+    one = alarms(full())["ApproximateNumberOfMessagesVisible"]
+
+    (dimension,) = one["Dimensions"]
+    assert dimension["Value"].endswith("-undelivered")
+    assert one["Threshold"] == 0
 
 
 def test_the_nat_gateways_of_an_own_network_are_watched() -> None:

@@ -11,7 +11,8 @@ from constructs import Construct
 
 from neuronfleet.infra.addons.karpenter_queue import queue_name
 from neuronfleet.infra.addons.manifests.karpenter import karpenter_pools
-from neuronfleet.infra.settings.model import Settings
+from neuronfleet.infra.settings.model import Pool, Settings
+from neuronfleet.infra.stacks import naming
 from neuronfleet.infra.stacks.facts import ClusterFacts, NetworkFacts
 
 
@@ -38,8 +39,7 @@ def watches(
     found = [_unschedulable(cluster_name)]
     if karpenter_pools(settings):
         found.append(_unread_notices(settings.name))
-    if any(pool.block is not None for pool in settings.pools):
-        found.append(_undelivered_schedules())
+    found += [_undelivered(settings, pool) for pool in settings.pools if pool.block is not None]
     return (*found, *(_ports_of(name, id) for name, id in nat_gateways.items()))
 
 
@@ -120,19 +120,18 @@ def _unread_notices(deployment: str) -> Watch:
     )
 
 
-def _undelivered_schedules() -> Watch:
+def _undelivered(settings: Settings, pool: Pool) -> Watch:
     return Watch(
-        id="SchedulesUndelivered",
-        meaning="A capacity block's node group was not resized at three calls in half an hour: "
-        "its nodes do not come, or will be ended by EC2 with streams on them. The dead-letter "
-        "queue of the pool's stack says why",
-        namespace="AWS/Scheduler",
-        metric="InvocationsSentToDeadLetterCount",
-        dimensions={"ScheduleGroup": "default"},
-        statistic="Sum",
-        minutes=30,
-        # One or two go missing while EKS makes another update of the group.
-        above=2,
+        id=f"Undelivered-{pool.name}",
+        meaning=f"A call of {pool.name}'s life did not arrive: its nodes do not come, are ended by "
+        "EC2 with streams on them, or its fleets do not know its end. The messages in the queue "
+        "say why; purge it once they are read",
+        namespace="AWS/SQS",
+        metric="ApproximateNumberOfMessagesVisible",
+        dimensions={"QueueName": naming.undelivered(settings, pool)},
+        statistic="Maximum",
+        minutes=1,
+        above=0,
     )
 
 

@@ -33,7 +33,7 @@ class KarpenterController(Construct):
     ) -> None:
         super().__init__(scope, id)
         self.node_role = node_role(self)
-        self._join(cluster)
+        entry = self._join(cluster)
         self.instance_profile = iam.InstanceProfile(self, "NodeProfile", role=self.node_role)
         notices = KarpenterQueue(self, "Notices", deployment=settings.name)
         identity = PodIdentity(
@@ -43,7 +43,7 @@ class KarpenterController(Construct):
             namespaces=(karpenter.NAMESPACE,),
             service_account=karpenter.SERVICE_ACCOUNT,
         )
-        self._allow(identity.role, naming.cluster(settings), notices)
+        allowed = self._allow(identity.role, naming.cluster(settings), notices)
         crds = helm.install(
             self, "Crds", karpenter.CRDS, cluster=cluster.cluster, namespace=karpenter.NAMESPACE
         )
@@ -63,11 +63,12 @@ class KarpenterController(Construct):
             # They come by the chart of their own, which upgrades them.
             skip_crds=True,
         )
-        self.chart.node.add_dependency(crds, identity)
+        # Without its rights it does not start, and at the end cannot clear up what it made.
+        self.chart.node.add_dependency(crds, identity, entry, *allowed)
 
-    def _join(self, cluster: ClusterFacts) -> None:
+    def _join(self, cluster: ClusterFacts) -> eks.CfnAccessEntry:
         """Managed node groups bring their own entry; nodes of Karpenter's cannot join without."""
-        eks.CfnAccessEntry(
+        return eks.CfnAccessEntry(
             self,
             "NodesMayJoin",
             cluster_name=cluster.name,
@@ -75,7 +76,9 @@ class KarpenterController(Construct):
             type="EC2_LINUX",
         )
 
-    def _allow(self, role: iam.Role, cluster: str, notices: KarpenterQueue) -> None:
+    def _allow(
+        self, role: iam.Role, cluster: str, notices: KarpenterQueue
+    ) -> list[iam.ManagedPolicy]:
         stack = Stack.of(self)
         scope = Scope(
             partition=stack.partition,
@@ -85,7 +88,7 @@ class KarpenterController(Construct):
             node_role=self.node_role.role_arn,
             queue=notices.queue.queue_arn,
         )
-        shown = policies(_as_findings_show(scope))
+        shown, made = policies(_as_findings_show(scope)), []
         for name, statements in policies(scope).items():
             policy = iam.ManagedPolicy(
                 self,
@@ -97,6 +100,8 @@ class KarpenterController(Construct):
                 roles=[role],
             )
             _acknowledge(policy, [one for part in shown[name] for one in part["Resource"]])
+            made.append(policy)
+        return made
 
 
 def _as_findings_show(scope: Scope) -> Scope:

@@ -1,5 +1,8 @@
 """EKS's add-ons, each of one version: nothing of them changes but by a deployment."""
 
+import json
+from collections.abc import Mapping
+
 from aws_cdk import aws_eks as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -24,7 +27,10 @@ class PinnedAddons(Construct):
             role_arn=self._cni_role().role_arn, service_account="aws-node"
         )
         agent = self._addon("eks-pod-identity-agent", versions.pod_identity_agent)
-        network = self._addon("vpc-cni", versions.vpc_cni, identities=[cni])
+        # Policies are stored and not kept without this.
+        network = self._addon(
+            "vpc-cni", versions.vpc_cni, identities=[cni], values={"enableNetworkPolicy": "true"}
+        )
         network.add_resource_dependency(agent)
         self.before_nodes = [agent, network, self._addon("kube-proxy", versions.kube_proxy)]
         self.dns = self._addon("coredns", versions.coredns)
@@ -34,6 +40,7 @@ class PinnedAddons(Construct):
         name: str,
         version: str,
         identities: list[eks.CfnAddon.PodIdentityAssociationProperty] | None = None,
+        values: Mapping[str, str] | None = None,
     ) -> eks.CfnAddon:
         return eks.CfnAddon(
             self,
@@ -41,6 +48,7 @@ class PinnedAddons(Construct):
             addon_name=name,
             addon_version=version,
             cluster_name=self._cluster,
+            configuration_values=None if values is None else json.dumps(values),
             pod_identity_associations=identities,
             resolve_conflicts="OVERWRITE",
         )

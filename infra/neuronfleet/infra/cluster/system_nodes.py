@@ -47,9 +47,10 @@ class SystemNodeGroup(Construct):
             launch_template=eks.CfnNodegroup.LaunchTemplateSpecificationProperty(
                 id=template.ref, version=template.attr_latest_version_number
             ),
-            # Without a desired size: with one, each change of a bound would set it again.
+            # EKS takes all three sizes or none. Nothing else scales this group, so that a change of
+            # its bounds sets it to what it had.
             scaling_config=eks.CfnNodegroup.ScalingConfigProperty(
-                min_size=wanted.least, max_size=wanted.most
+                min_size=wanted.least, max_size=wanted.most, desired_size=wanted.least
             ),
             update_config=eks.CfnNodegroup.UpdateConfigProperty(max_unavailable=1),
             node_repair_config=eks.CfnNodegroup.NodeRepairConfigProperty(enabled=True),

@@ -25,7 +25,7 @@ def shared(settings: Settings) -> Iterator[Line]:
 def alarms(settings: Settings) -> int:
     """One for pods that wait, and for Karpenter's notices, a block's schedules and each NAT."""
     karpenter = any(pool.owner is Owner.KARPENTER for pool in settings.pools)
-    blocks = any(pool.block is not None for pool in settings.pools)
+    blocks = sum(pool.block is not None for pool in settings.pools)
     nats = settings.network.nat_gateways if isinstance(settings.network, NewNetwork) else 0
     return 1 + karpenter + blocks + nats
 

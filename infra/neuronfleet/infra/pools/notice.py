@@ -26,7 +26,10 @@ SOURCE = "aws.ec2"
 DETAIL_TYPES = (
     "Capacity Block Reservation Delivered",
     "Capacity Block Reservation Expiration Warning",
+    "Capacity Block Delivered",
+    "Capacity Block Expiration Warning",
 )
+"""The EC2 User Guide's copies disagree about the names; an event of any of them is meant."""
 RUNTIME = "python3.14"
 HTTPS = 443
 _TIMEOUT_S = 60
@@ -127,8 +130,6 @@ class EndNotice(Construct):
             role=role.role_arn,
             memory_size=256,
             timeout=_TIMEOUT_S,
-            # One at a time: notices of one block change the same fleets.
-            reserved_concurrent_executions=1,
             environment=function.EnvironmentProperty(variables=environment),
             logging_config=function.LoggingConfigProperty(log_group=log.ref, log_format="JSON"),
             vpc_config=function.VpcConfigProperty(

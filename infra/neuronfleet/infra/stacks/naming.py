@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from neuronfleet.infra.settings.model import ExistingCluster, Settings
+from neuronfleet.infra.settings.model import ExistingCluster, Pool, Settings
 
 DEPLOYMENT_TAG = "neuronfleet:deployment"
 """What `neuronfleet infra destroy-plan` finds what is left by."""
@@ -27,6 +27,11 @@ def repository(settings: Settings, image: str) -> str:
 def digest_parameter(settings: Settings, image: str) -> str:
     """SSM parameter that the last build wrote an image's digest to."""
     return f"/{settings.name}/images/{image}/digest"
+
+
+def undelivered(settings: Settings, pool: Pool) -> str:
+    """Queue of what a pool's schedules and end notice could not hand over."""
+    return f"{settings.name}-{pool.name}-undelivered"
 
 
 def images(settings: Settings) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ class PoolStack(Stack):
         )
         if pool.capacity is not CapacityType.CAPACITY_BLOCK or pool.block is None:
             return
-        undelivered = _undelivered(self)
+        undelivered = _undelivered(self, naming.undelivered(settings, pool))
         Lifecycle(
             self,
             "Lifecycle",
@@ -156,11 +156,12 @@ def _subnet(pool: Pool, network: NetworkFacts) -> str:
     return network.subnets[pool.zones[0]]
 
 
-def _undelivered(scope: Construct) -> sqs.Queue:
+def _undelivered(scope: Construct, name: str) -> sqs.Queue:
     """What neither schedules nor notices could deliver, kept 14 days."""
     queue = sqs.Queue(
         scope,
         "Undelivered",
+        queue_name=name,
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=True,
         retention_period=Duration.days(14),

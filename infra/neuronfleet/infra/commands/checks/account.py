@@ -39,7 +39,7 @@ def _identity(settings: Settings, aws: Aws) -> Iterator[Finding]:
 
 
 def _bootstrap(settings: Settings, aws: Aws) -> Iterator[Finding]:
-    remedy = f"run `npx cdk bootstrap` for {settings.region}"
+    remedy = f"run `npx cdk bootstrap -c settings=FILE` for {settings.region}"
     try:
         found = aws.client("ssm").get_parameter(Name=BOOTSTRAP)
     except ClientError as wrong:

@@ -75,6 +75,9 @@ def node_group(request: Request) -> Made:
     ec2.describe_subnets(SubnetIds=request.properties["Subnets"])
     parameters = _parameters(request) | {"labels": request.properties.get("Labels", {})}
     parameters["nodegroupName"] = request.name("NodegroupName")
+    sizes = request.properties.get("ScalingConfig", {})
+    if 0 < len(sizes) < 3:
+        raise Refused(f"ScalingConfig {sizes}: EKS creates a group of all three sizes or of none")
     if template := parameters.get("launchTemplate"):
         found = ec2.describe_launch_template_versions(
             LaunchTemplateId=template["id"], Versions=[template["version"]]
