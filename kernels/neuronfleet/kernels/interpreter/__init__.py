@@ -1,0 +1,1 @@
+"""A stand-in for `nki` on a CPU: the language, its machine's limits, and a trace of what ran."""
