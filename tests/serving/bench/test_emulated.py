@@ -50,7 +50,8 @@ async def test_a_prompt_has_the_length_that_was_asked_for_and_the_answer_too(
         assert (result.status, result.error) == (Status.OK, None)
         assert (result.prompt_tokens, result.tokens) == (prompt_tokens, 21)
         assert result.tpot_s is not None
-        assert 0.045 < result.tpot_s < 0.1  # 50 ms a step of the emulated device
+        # 50 ms a step of the emulated device; a first token that comes late here shortens the rest.
+        assert 0.035 < result.tpot_s < 0.1
 
 
 async def test_a_prompt_of_one_token_is_the_bos_alone(url: str) -> None:
