@@ -3,7 +3,7 @@
 `python -m tests.kernels.external.kda.judge CHECKOUT [operator ...]`; every figure of the model is
 simulated. One factor on the engines' clocks is fitted to the calibrating operators and judged on
 the others; it is used nowhere else. KDA's fastest products in bfloat16 pass at 145 TFLOP/s and its
-copies at 800 GB/s, twice what one trn2 core has; why is not known. The model's ordering of HBM tiles
+copies at 800 GB/s, twice what one trn2 core has; why is not known. How the model orders HBM tiles
 was mended after operators of the judging half were seen, so a fresh verdict takes others.
 """
 
