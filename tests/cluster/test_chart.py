@@ -323,7 +323,7 @@ TEMPTING = [
     ("update leases.coordination.k8s.io/kube-scheduler", ELSEWHERE),
     ("list servingfleets.neuronfleet.dev", ELSEWHERE),
     ("delete nodes", EVERYWHERE),
-    ("patch nodes/status", EVERYWHERE),
+    ("update nodes", EVERYWHERE),
     ("get nodes/proxy", EVERYWHERE),
     ("create namespaces", EVERYWHERE),
     ("patch customresourcedefinitions.apiextensions.k8s.io", EVERYWHERE),
